@@ -1,5 +1,5 @@
-//! The cost of blocks in each language: what a call adds to a plain handler, a block's reads of records, the memory of running calls,
-//! installs, many idle blocks, and what spinning blocks take from others.
+//! The cost of blocks in each language: the time that a call adds to a plain handler, a block's reads of records, the memory of
+//! running calls, installs, many idle blocks, and the effect of spinning blocks on others.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
@@ -119,7 +119,7 @@ async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option
     }
 }
 
-/// The caller: an API key that may call blocks, read tasks, and has the rights on `resource` that the block asks for.
+/// The caller: an API key that may call blocks and read tasks. It also has the rights on `resource` that the block requires.
 async fn caller(admin: &Side, resource: Option<&str>) -> Side {
     let mut permissions =
         vec![json!({ "resource": "blocks", "actions": ["update"] }), json!({ "resource": "task", "actions": ["read"] })];

@@ -130,7 +130,7 @@ impl Cluster {
         self.execute("postgres", format!("DROP DATABASE {name} WITH (FORCE)")).await;
     }
 
-    /// Does now what the server would do by itself later.
+    /// Does immediately the maintenance that the server would do by itself later.
     pub(crate) async fn settle(&self, database: &str) {
         self.execute(database, "VACUUM (ANALYZE)".to_owned()).await;
         self.execute(database, "CHECKPOINT".to_owned()).await;

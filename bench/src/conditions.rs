@@ -1,7 +1,8 @@
-//! What conditions through relations cost: this server beside SQL that is written by hand for each of them, on the same database.
+//! The cost of conditions on related rows. It compares this server with SQL that is written by hand for each condition, on the
+//! same database.
 //!
-//! The rows are filled in by the server. Then the server and a small server with the fixed statements ([`floor`]) take short turns on
-//! that database, forth and back. An earlier build of the server can be measured on the same rows before.
+//! The server creates the rows. Then the server and a small server with the fixed statements ([`floor`]) take short turns on that
+//! database, in alternating order. Before that, an earlier build of the server can be measured on the same rows.
 
 mod cases;
 pub(crate) mod floor;
@@ -22,7 +23,7 @@ use crate::turns::{Contender, take};
 use crate::workloads::always;
 use cases::Case;
 
-/// Records of a bulk request.
+/// The number of records in one bulk request.
 const BULK: usize = 1000;
 const LABELS: usize = 1000;
 
@@ -54,11 +55,11 @@ pub(crate) struct Options {
     markdown: bool,
 }
 
-/// How the tasks belong to projects.
+/// The ways in which the tasks are distributed over the projects.
 const SHAPES: [&str; 2] = ["uniform", "skewed"];
 
-/// The project of a task, the same on each run. If they are skewed, three in ten have none, and nine in ten of the others belong to
-/// one project in a hundred.
+/// The project of a task. It is the same in each run. If the distribution is skewed, three tasks in ten have no project, and nine
+/// in ten of the others belong to one project in a hundred.
 fn project_of(task: usize, projects: usize, shape: &str) -> Option<usize> {
     let mixed = task.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     match (shape == SHAPES[0], mixed % 10, mixed / 10 % 10) {
@@ -137,14 +138,14 @@ fn start_floor(database: &str, links: &str) -> Process {
     Process::start(Command::new(std::env::current_exe().unwrap()).arg("conditions-floor").arg(database).arg(links))
 }
 
-/// Makes sure that both find the same records, before they are timed at it.
+/// Checks that both sides find the same records, before they are measured.
 async fn agree(side: &Side, path: &str, base: &Side, floor_path: &str) {
     let get = |side: &Side, path: &str| crate::load::request("GET", path, side.token.as_deref(), None);
     let (found, expected) = (side.send(&get(side, path)).await, base.send(&get(base, floor_path)).await);
     assert_eq!((&found["data"], &found["pagination"]["totalCount"]), (&expected["data"], &expected["total"]), "{path}");
 }
 
-/// An account and the objects. Returns the table of the links.
+/// Makes an account and the objects. Returns the table of the links.
 async fn define(side: &mut Side) -> String {
     let account = json!({ "name": "bench", "email": "bench@example.com", "password": "correct horse" });
     side.token = side.post("/api/auth/sign-up/email", &account).await["token"].as_str().map(str::to_owned);
@@ -189,7 +190,7 @@ async fn fill(side: &Side, rows: usize, shape: &str) {
     })
     .await;
     for (label, id) in labels.iter().enumerate() {
-        // Two links a task.
+        // Each task has two links.
         let firsts = [label * 31 % LABELS, label * 37 % LABELS].into_iter();
         let linked: Vec<&String> = firsts.flat_map(|first| tasks.iter().skip(first).step_by(LABELS)).collect();
         for chunk in linked.chunks(BULK / 2) {

@@ -1,5 +1,5 @@
-//! The cost and the latency of events: the way to handlers and streams, the throughput of one handler, many streams, the cost for
-//! writes, and a large backlog.
+//! The cost and the latency of events: the time to handlers and streams, the throughput of one handler, many streams, the cost
+//! for writes, and a large backlog.
 //!
 //! Each part has its own servers and databases. The receiver of webhooks and the readers of streams are in this process, so that one
 //! clock measures when a write was sent and when its event arrived.

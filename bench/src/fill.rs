@@ -1,4 +1,4 @@
-//! The rows that both sides have before anything is measured. They are sent in bulk.
+//! The rows that both sides have before anything is measured. They are sent in bulk requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use uuid::Uuid;
 use crate::load::{exchange, request};
 use crate::side::Side;
 
-/// Records of a bulk request. The server accepts no more.
+/// The number of records in one bulk request. The server accepts no more.
 pub(crate) const BULK_RECORDS: u32 = 1000;
-/// Bulk requests that run at a time.
+/// The number of bulk requests that run at a time.
 const WRITERS: u32 = 4;
 const PROJECTS: usize = 100;
-/// Rows of each priority, for any number of rows.
+/// The number of rows with the same priority, for any total number of rows.
 const ROWS_OF_A_PRIORITY: u32 = 100;
 
 #[derive(serde::Deserialize)]
@@ -23,12 +23,12 @@ struct Created {
     ids: Vec<Uuid>,
 }
 
-/// The number of priorities of `rows` rows.
+/// The number of different priorities in `rows` rows.
 pub(crate) fn priorities(rows: u32) -> u32 {
     (rows / ROWS_OF_A_PRIORITY).max(1)
 }
 
-/// A word that appears in the title of only one row. Plain numbers would share most of their trigrams.
+/// A word that appears in the title of only one row. Plain numbers would have most of their trigrams in common.
 pub(crate) fn reference(number: u32) -> String {
     format!("{:08x}", number.wrapping_mul(0x9E37_79B1))
 }
@@ -37,7 +37,7 @@ pub(crate) fn title(number: u32) -> String {
     format!("a task with a title of usual length, number {number}, reference {}", reference(number))
 }
 
-/// The code of a row that was filled in.
+/// The code of one of the rows that exist from the beginning.
 pub(crate) fn code(number: u32) -> String {
     format!("task-{number}")
 }
@@ -61,7 +61,7 @@ pub(crate) fn bulk(records: impl Iterator<Item = String>) -> String {
     body
 }
 
-/// Fills a side, and returns how long the rows took.
+/// Creates the rows of a side, and returns the time that this took.
 pub(crate) async fn fill(side: &mut Side, rows: u32) -> Duration {
     let projects: Vec<_> = (0..PROJECTS).map(|number| json!({ "name": format!("project {number}") })).collect();
     let made = side.post(&format!("{}/bulk", side.projects), &json!({ "data": projects })).await;
@@ -79,7 +79,7 @@ pub(crate) async fn fill(side: &mut Side, rows: u32) -> Duration {
     began.elapsed()
 }
 
-/// Fills every `WRITERS`th chunk of the rows. Returns the number of each chunk's first row, with the chunk's ids.
+/// Creates every `WRITERS`th chunk of the rows. Returns, for each chunk, the index of its first row and the ids of its records.
 async fn fill_part(side: Side, rows: u32, writer: u32) -> Vec<(u32, Vec<Uuid>)> {
     let mut stream = TcpStream::connect(&side.address).await.unwrap();
     stream.set_nodelay(true).unwrap();

@@ -1,8 +1,8 @@
-//! The floor: axum with direct database calls on one fixed table. It has no dynamic schema, no auth, and no events except the row that
-//! it must write.
+//! The floor, which is the server for comparison: axum with direct database calls on one fixed table. It has no dynamic schema,
+//! no auth, and no events except the row that it must write.
 //!
-//! A developer would write this by hand for one table. It has the same columns, indexes and durability, prepared statements, and an
-//! outbox row for each write. This file is its HTTP side. Each engine has its own file.
+//! It is the code that a developer would write by hand for one table. It has the same columns, indexes and durability, prepared
+//! statements, and an outbox row for each write. This file is its HTTP side. Each engine has its own file.
 
 mod postgres;
 mod sqlite;
@@ -31,7 +31,7 @@ trait Database: Send + Sync + 'static {
     fn list(&self, list: List) -> impl Future<Output = Vec<Self::Item>> + Send;
     fn sum_of_priorities(&self, priority: i32) -> impl Future<Output = Option<i64>> + Send;
     fn create(&self, new: NewItem) -> impl Future<Output = Self::Item> + Send;
-    /// Creates all items or none, and returns their ids.
+    /// Creates either all items or none, and returns their ids.
     fn create_many(&self, new: Vec<NewItem>) -> impl Future<Output = Vec<String>> + Send;
     /// Returns the item, and whether it is new.
     fn upsert(&self, new: NewItem) -> impl Future<Output = (Self::Item, bool)> + Send;
@@ -76,7 +76,7 @@ struct Pagination {
     offset: i64,
 }
 
-/// A page without a total, because a floor may leave out what is expensive.
+/// A page without a total, because the floor may leave out things that are expensive.
 #[derive(Serialize)]
 struct Page<T> {
     data: Vec<T>,

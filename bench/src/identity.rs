@@ -1,8 +1,9 @@
-//! The cost of identifying the caller: with and without enforcement, sign-ins compared with argon2id by itself, and the identity check
-//! compared with a static response.
+//! The cost of identifying the caller: requests with and without enforcement, sign-ins compared with argon2id alone, and the
+//! identity check compared with a static response.
 //!
-//! Two servers run on the same rows, and one of them enforces nothing. All contenders of a contest take short turns in one run, in
-//! alternating order, so that a drift of the machine affects all of them. The ratio is the median of the turns' own ratios.
+//! Two servers run on the same rows. One of them does not enforce permissions. All contenders of a contest take short turns in
+//! one run, in alternating order, so that a drift of the machine affects all of them. The ratio is the median of the turns' own
+//! ratios.
 
 mod passwords;
 
@@ -52,11 +53,11 @@ pub(crate) struct Options {
     markdown: bool,
 }
 
-/// Turns of each contender.
+/// The number of turns of each contender.
 const TURNS: u32 = 6;
-/// The shortest turn of password checks, of which about a hundred run a second.
+/// The shortest time of a turn with password checks. About a hundred of them run per second.
 const PASSWORDS_TIME_MIN: Duration = Duration::from_secs(8);
-/// The users who sign in, in turn.
+/// The number of users who sign in, in turn.
 const USERS: usize = 8;
 const PASSWORD: &str = "correct horse battery";
 
@@ -78,7 +79,7 @@ struct Contender {
     work: Work,
 }
 
-/// The other contenders are compared with the first one.
+/// A comparison. All other contenders are compared with the first one.
 struct Contest {
     name: &'static str,
     /// The smallest good ratio. `None` if the contenders do different work.
@@ -189,7 +190,7 @@ async fn sign_up(side: &Side, name: &str) -> Value {
     side.post("/api/auth/sign-up/email", &account).await
 }
 
-/// A user with the role of the same name: their side and id.
+/// Makes a user with the role of the same name. Returns their side and id.
 async fn user(admin: &Side, role: &str) -> (Side, String) {
     let signed = sign_up(&Side { token: None, ..admin.clone() }, role).await;
     let id = text(&signed["user"]["id"]);
@@ -197,7 +198,7 @@ async fn user(admin: &Side, role: &str) -> (Side, String) {
     (Side { token: Some(text(&signed["token"])), ..admin.clone() }, id)
 }
 
-/// Fills in rows, the owner's between the others'. Returns the ids of the owner's rows.
+/// Creates rows. Those of the owner are between those of the others. Returns the ids of the owner's rows.
 async fn fill(admin: &Side, owner: &Side, options: &Options) -> Vec<Uuid> {
     let rows = options.rows;
     let project = admin.post(admin.projects, &json!({ "name": "project" })).await;
@@ -207,7 +208,7 @@ async fn fill(admin: &Side, owner: &Side, options: &Options) -> Vec<Uuid> {
     for first in (0..rows).step_by(BULK_RECORDS as usize) {
         let end = rows.min(first + BULK_RECORDS);
         let middle = first + (end - first) / options.own_one_in;
-        // The others' rows come last, so that the newest rows are theirs.
+        // The others' rows are created last, so that the newest rows belong to them.
         for (side, numbers) in [(owner, first..middle), (admin, middle..end)] {
             let body = bulk(numbers.map(|number| record(&title(number), number % priorities(rows), &code(number), project)));
             let made = side.send(&request("POST", &path, side.token.as_deref(), Some(&body))).await;
@@ -242,8 +243,8 @@ fn enforcement(base: &Side, callers: &Callers) -> Vec<Contest> {
         Contest { name: "get by id", aim, contenders: against(None, None, &[session, key, own]) },
         Contest { name: "list 25 newest", aim, contenders: against(Some(""), Some(""), &[session, key]) },
         Contest { name: "list 25 newest, no total", aim, contenders: against(without, without, &[session, key, own]) },
-        // The total of all rows is stored, but that of own rows is counted. The contender is a list of all rows, and one with a filter
-        // that matches the same rows.
+        // The total of all rows is stored, but the total of own rows has to be counted. The other contenders are a list of all
+        // rows, and a list with a filter that matches the same rows.
         Contest { name: "list 25 newest, own total", aim: None, contenders: against(Some(""), Some(""), &[own]) },
         Contest { name: "list 25 newest, owner's", aim, contenders: against(Some(&filter), Some(""), &[own]) },
     ]
@@ -264,7 +265,7 @@ async fn sign_ins(side: &Side) -> Contest {
     Contest { name: "sign-in", aim: Some(SIGN_IN_AIM), contenders: vec![alone, requests("password", &side.address, make)] }
 }
 
-/// The server's own static response goes through the same middleware. Plain axum's goes through none.
+/// The server's own static response goes through the same middleware. The response of plain axum goes through no middleware.
 fn verdicts(side: &Side, floor: &str) -> [Contest; 2] {
     let alive = || -> MakeRequest { Arc::new(|_, _| request("GET", "/healthz", None, None)) };
     let verdict = || requests("GET /api/v1/me, session", &side.address, always(side, "GET", "/api/v1/me", None));
@@ -275,7 +276,7 @@ fn verdicts(side: &Side, floor: &str) -> [Contest; 2] {
     ]
 }
 
-/// Runs the contenders in turns. Returns a row of the table for each.
+/// Runs the contenders in turns. Returns a row of the table for each contender.
 async fn hold(options: &Options, contest: &Contest) -> Vec<Vec<String>> {
     let began = Instant::now();
     let has_passwords = contest.contenders.iter().any(|contender| matches!(contender.work, Work::Passwords));

@@ -1,4 +1,5 @@
-//! The load: keep-alive connections that send one request after another, as cheaply as possible, and time each.
+//! The load: keep-alive connections that send one request after another, with as little work as possible, and measure the time of
+//! each.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +10,15 @@ use tokio::net::TcpStream;
 /// The measurement of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// Requests a second, or records a second.
+    /// The requests per second, or the records per second.
     pub(crate) a_second: f64,
-    /// The p50 of a request.
+    /// The p50 of a request, in microseconds.
     pub(crate) p50_us: u64,
     pub(crate) p99_us: u64,
 }
 
 impl Measured {
-    /// Several measurements of one side as one. Each request had `records` records. The p99 is the worst of them.
+    /// Combines several measurements of one side into one. Each request had `records` records. The p99 is the worst of them.
     pub(crate) fn mean(parts: &[Measured], records: u32) -> Measured {
         let count = parts.len().max(1);
         Measured {
@@ -36,7 +37,7 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>, body: Optio
     request_with(method, path, token, "host: 127.0.0.1\r\n", body)
 }
 
-/// The same with your own header lines, including `host`.
+/// The same with other header lines, including `host`.
 pub(crate) fn request_with(method: &str, path: &str, token: Option<&str>, headers: &str, body: Option<&str>) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\n{headers}");
     if let Some(token) = token {
@@ -50,7 +51,7 @@ pub(crate) fn request_with(method: &str, path: &str, token: Option<&str>, header
     text.into_bytes()
 }
 
-/// Sends one request and reads the whole response. Returns the status and the body.
+/// Sends one request and reads the complete response. Returns the status and the body.
 pub(crate) async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> (u16, std::ops::Range<usize>) {
     stream.write_all(request).await.unwrap();
     buffer.clear();

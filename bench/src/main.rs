@@ -1,4 +1,5 @@
-//! The benchmark. It compares this server with a hand-written floor, both as release builds, in one run, on the same rows.
+//! The benchmark. It compares this server with a hand-written server (the floor). Both are release builds, and run on the same
+//! rows in one run.
 //!
 //! `cargo run --release -p blockbase-bench` builds nothing else. Build the server first (`cargo build --release`), and a block for the
 //! call workload (`blockbase block build examples/echo`). The numbers depend on the machine, so only the ratio matters.

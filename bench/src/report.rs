@@ -13,7 +13,7 @@ pub(crate) struct Compared {
     pub(crate) floor: Measured,
 }
 
-/// One row count. Pairs contain our value and the floor's.
+/// The results for one row count. Each pair contains the value of this server and that of the floor.
 pub(crate) struct Round {
     pub(crate) rows: u32,
     pub(crate) started_in: Duration,
@@ -152,7 +152,7 @@ impl Table {
     }
 }
 
-/// A whole number with separated thousands.
+/// A whole number with separators between the thousands.
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! A run. Each engine and row count is a round on fresh databases. In it, each workload runs on both sides in turn.
+//! A run. Each engine and row count is a round on new databases. In a round, each workload runs on both sides in turn.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::side::Side;
 use crate::workloads::{ALL, Workload};
 use crate::{Options, fill};
 
-/// How long the sides idle after they were filled.
+/// How long the sides idle after their rows were created.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     let ours_filled_in = fill::fill(&mut ours, rows).await;
     let floor_filled_in = fill::fill(&mut base, rows).await;
     if let Some(cluster) = cluster {
-        // Statistics and visibility are brought to the state of an older table, on both sides.
+        // This brings the statistics and the visibility map to the state of an older table, on both sides.
         cluster.settle("ours").await;
         cluster.settle("floor").await;
     }
@@ -111,7 +111,7 @@ async fn stop(ours: Process, floor: Process, cluster: Option<&Cluster>) {
     }
 }
 
-/// Checks that both sides return the same data, before they are timed.
+/// Checks that both sides return the same data, before they are measured.
 async fn agree(workload: &Workload, ours: &Side, base: &Side) {
     if workload.is_read {
         let found = ours.send(&(workload.make)(ours)(0, 0)).await;
@@ -120,7 +120,8 @@ async fn agree(workload: &Workload, ours: &Side, base: &Side) {
     }
 }
 
-/// The parts of a response that must be the same on both sides: the number of records, whether they are expanded, and their sum.
+/// The parts of a response that must be the same on both sides: the number of records, the number of expanded ones, and their
+/// sum.
 fn gist(answer: &Value) -> (usize, usize, Option<i64>) {
     let data = &answer["data"];
     let records = data.as_array().map_or(&[][..], Vec::as_slice);
@@ -128,7 +129,7 @@ fn gist(answer: &Value) -> (usize, usize, Option<i64>) {
     (records.len(), expanded, data["value"].as_i64())
 }
 
-/// Measures each side twice and in turn, so that a drift of the machine affects both.
+/// Measures each side twice and in turn, so that a drift of the machine affects both sides.
 async fn compare(options: &Options, workload: &Workload, ours: &Side, base: &Side) -> Compared {
     let half = Duration::from_millis(options.seconds * 500);
     let connections = workload.connections.unwrap_or(options.connections);

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: String,
-    /// Time from the start of the process until it listens.
+    /// The time from the start of the process until it listens.
     pub(crate) started_in: Duration,
 }
 
 impl Process {
-    /// Starts a command that prints a line with `http://<address>` at its end.
+    /// Starts a command that prints a line with `http://<address>` at the line's end.
     pub(crate) fn start(command: &mut Command) -> Process {
         let begun = Instant::now();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the server's binary");
@@ -38,7 +38,7 @@ impl Process {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
     }
 
-    /// Processor time of the process, in its own code and in the kernel.
+    /// The processor time of the process, both in its own code and in the kernel.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let after_name = stat.rsplit_once(')').unwrap_or_default().1;
@@ -46,7 +46,7 @@ impl Process {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Resident memory in MiB. A page that is mapped several times counts once.
+    /// Resident memory in MiB. If a page is mapped several times, it counts once.
     pub(crate) fn proportional_mib(&self) -> f64 {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap_or_default();
         let line = rollup.lines().find(|line| line.starts_with("Pss:")).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Process {
 }
 
 impl Process {
-    /// Stops the process as an operator would. All its writes are then in the database's own file.
+    /// Stops the process as an operator would. After that, all its writes are in the database's own file.
     pub(crate) fn stop(mut self) {
         let told = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(told.is_ok_and(|status| status.success()) && self.child.wait().is_ok());

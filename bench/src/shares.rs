@@ -1,7 +1,8 @@
-//! What one caller can take from all others. The same abuse runs against one or two builds of the server, in one run.
+//! The effect of one caller's abuse on all other callers. The same abuse runs against one or two builds of the server, in one
+//! run.
 //!
-//! Each abuse runs on a fresh server with a fresh database. Limits are the defaults, except that rate limits are off. They bound how
-//! often a caller asks, and this measures what one request, or a few at once, can cost.
+//! Each abuse runs on a new server with a new database. All limits have their defaults, except that rate limits are off. Rate
+//! limits restrict how often a caller sends requests, and this measures the cost of one request, or of a few at once.
 
 mod abuse;
 mod client;

@@ -16,7 +16,7 @@ pub(crate) struct Side {
     pub(crate) items: &'static str,
     pub(crate) projects: &'static str,
     pub(crate) echo: &'static str,
-    /// The ids of the rows that were filled in, in the order of their numbers.
+    /// The ids of the rows that exist from the beginning, in the order of their numbers.
     pub(crate) ids: Arc<Vec<Uuid>>,
     pub(crate) project_ids: Arc<Vec<Uuid>>,
 }
@@ -65,7 +65,7 @@ impl Side {
         side
     }
 
-    /// Posts a document and returns that of the response.
+    /// Posts a document, and returns the document of the response.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
         self.send(&request("POST", path, self.token.as_deref(), Some(&body.to_string()))).await
     }

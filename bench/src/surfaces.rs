@@ -1,4 +1,5 @@
-//! The cost of the other surfaces compared with REST: GraphQL and MCP on the same records, and the GraphQL schema of many objects.
+//! The cost of the other surfaces compared with REST: GraphQL and MCP on the same records, and the cost of the GraphQL schema
+//! with many objects.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 

@@ -6,7 +6,7 @@ use crate::identity::median;
 use crate::load::{MakeRequest, Measured, run as run_load};
 use crate::report::grouped;
 
-/// Turns of each contender.
+/// The number of turns of each contender.
 pub(crate) const TURNS: u32 = 6;
 
 pub(crate) struct Contender {
@@ -29,23 +29,23 @@ impl Contender {
         Measured::mean(&self.turns, 1)
     }
 
-    /// Requests a second, p50 and p99, for a table.
+    /// The requests per second, the p50 and the p99, for a table.
     pub(crate) fn cells(&self) -> [String; 3] {
         let all = self.mean();
         [all.a_second, all.p50_us as f64, all.p99_us as f64].map(grouped)
     }
 
-    /// Compares each turn with the other contender's turn at the same time, and returns the median.
+    /// Compares each turn with the other contender's turn of the same number, and returns the median.
     pub(crate) fn beside(&self, other: &Contender, compare: impl Fn(&Measured, &Measured) -> f64) -> f64 {
         median(self.turns.iter().zip(&other.turns).map(|(ours, theirs)| compare(ours, theirs)).collect())
     }
 
-    /// The ratio of requests a second to the other contender's.
+    /// The ratio of its requests per second to those of the other contender.
     pub(crate) fn ratio(&self, other: &Contender) -> String {
         format!("{:.2}", self.beside(other, |ours, theirs| ours.a_second / theirs.a_second))
     }
 
-    /// The difference of its p50 and p99 from the other contender's.
+    /// The differences of its p50 and p99 from those of the other contender.
     pub(crate) fn added(&self, other: &Contender) -> [f64; 2] {
         [
             self.beside(other, |ours, theirs| ours.p50_us as f64 - theirs.p50_us as f64),

@@ -1,4 +1,5 @@
-//! The workloads: requests that both sides get alike. Reads come first, so that they see the rows as filled in.
+//! The workloads: requests that both sides get in the same form. Reads come first, so that they find the rows in their first
+//! state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,9 +11,9 @@ use crate::side::Side;
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) make: fn(&Side) -> MakeRequest,
-    /// The number of connections, in place of the requested one.
+    /// The number of connections, instead of the requested one.
     pub(crate) connections: Option<usize>,
-    /// Records of each request. They are counted a second.
+    /// The number of records in each request. The result is in records per second.
     pub(crate) records: u32,
     /// The workload is left out if there are fewer rows.
     pub(crate) rows_min: u32,
@@ -53,7 +54,7 @@ pub(crate) static ALL: [Workload; 15] = [
     Workload { connections: Some(2), records: BULK_RECORDS, ..plain("bulk create, one field", bulk_create_plain) },
 ];
 
-/// A cheap number that changes from request to request.
+/// A number that changes from request to request, and costs little to compute.
 pub(crate) fn pick(connection: usize, number: usize, of: usize) -> usize {
     (connection.wrapping_mul(2_654_435_761) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) % of
 }
@@ -75,7 +76,7 @@ fn rows(side: &Side) -> u32 {
     u32::try_from(side.ids.len()).unwrap()
 }
 
-/// The same request each time.
+/// Makes the same request each time.
 pub(crate) fn always(side: &Side, method: &str, path: &str, body: Option<&str>) -> MakeRequest {
     let bytes = request(method, path, side.token.as_deref(), body);
     Arc::new(move |_, _| bytes.clone())
@@ -146,7 +147,8 @@ fn bulk_create(side: &Side) -> MakeRequest {
     })
 }
 
-/// Records with one text field. The floor writes no outbox and no search index for them, so this shows the cost of bare inserts.
+/// Creates records with one text field. The floor writes no outbox row and no search index for them, so this shows the cost of
+/// bare inserts.
 fn bulk_create_plain(side: &Side) -> MakeRequest {
     let side = side.clone();
     let path = format!("{}/bulk", side.projects);
@@ -165,7 +167,7 @@ fn patch(side: &Side) -> MakeRequest {
     })
 }
 
-/// Every second request finds its code among the rows, and changes that row's title.
+/// In every second request, the code already exists, and the request changes the title of that row.
 fn upsert(side: &Side) -> MakeRequest {
     let side = side.clone();
     let path = format!("{}?on_conflict=code", side.items);

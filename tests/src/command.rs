@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long one command may take on a machine that is compiling something else.
+/// How long one command may take, on a machine that is compiling other code at the same time.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end, with `input` on standard input.
@@ -49,7 +49,7 @@ impl Ran {
         serde_json::from_str(self.out()).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// Asserts a failure with this exit code and all these parts.
+    /// Asserts a failure with this exit code and with all these parts of the message.
     #[track_caller]
     pub fn expect_error(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");

@@ -1,4 +1,4 @@
-//! A strict reader of Prometheus' text format. Anything that a scraper could fail at fails the test.
+//! A strict reader of Prometheus' text format. If a scraper could fail at something, the test fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ type Labels = BTreeMap<String, String>;
 /// The contents of a scrape.
 #[derive(Debug, Default)]
 pub struct Exposition {
-    /// Kind of each family.
+    /// The kind of each family.
     pub kinds: BTreeMap<String, String>,
     samples: BTreeMap<(String, Labels), f64>,
 }
@@ -54,7 +54,7 @@ impl Exposition {
         read
     }
 
-    /// The values of buckets grow up to the count, and each histogram has a sum.
+    /// The values of the buckets increase up to the count, and each histogram has a sum.
     fn check_histograms(&self) {
         for family in self.kinds.iter().filter(|(_, kind)| *kind == "histogram").map(|(family, _)| family) {
             let mut series: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Random input for code that reads text by hand. The gate tries the same inputs each time. The long command tries others, for a bounded
-//! time, on stable Rust.
+//! Random input for code that parses text without a parser library. The gate tries the same inputs each time. The long command
+//! tries other inputs, for a limited time, on stable Rust.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ pub use arbtest::arbitrary::{Result, Unstructured};
 
 /// How long the long command tests one property.
 const BUDGET: Duration = Duration::from_secs(10);
-/// The most random bytes that one try begins with.
+/// The maximum number of random bytes for one try.
 const BYTES_MAX: u32 = 256;
-/// The least number of tries in the gate, and the most if the reader accepts few inputs.
+/// The minimum number of tries in the gate, and the maximum if the reader accepts few inputs.
 const TRIES: std::ops::Range<usize> = 2_000..100_000;
-/// Inputs that a reader has to accept. Without them the property would not be tested.
+/// The number of inputs that a reader has to accept. With fewer, the property would not be tested.
 const ACCEPTED_MIN: u64 = 100;
-/// Words of a text. A text of few words is valid more often.
+/// The maximum number of words in a text. A text of few words is valid more often.
 const WORDS_MAX: usize = 16;
 
 /// Tests a property with random inputs. The property returns whether the reader accepted the input. If an input makes it panic, the long
@@ -31,7 +31,7 @@ pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<boo
         let mut bytes = [0; BYTES_MAX as usize];
         for tried in 1..TRIES.end {
             random.fill(&mut bytes);
-            // A property that ran out of random bytes is tried with others.
+            // If a property ran out of random bytes, it is tried with other bytes.
             let is_enough = counted(&mut Unstructured::new(&bytes)).is_ok_and(|accepted| accepted >= ACCEPTED_MIN);
             if is_enough && tried >= TRIES.start {
                 break;
@@ -41,10 +41,10 @@ pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<boo
     assert!(accepted >= ACCEPTED_MIN, "{accepted} inputs were accepted");
 }
 
-/// Text of words that the reader knows, with any characters in between.
+/// A text made of words that the reader knows, with any characters in between.
 ///
 /// # Errors
-/// There are no random bytes left.
+/// If no random bytes are left.
 pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
     let mut text = String::new();
     for _ in 0..input.int_in_range(1..=WORDS_MAX)? {
@@ -59,7 +59,7 @@ pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
 /// A text in which some parts are left out, repeated, or replaced by a word.
 ///
 /// # Errors
-/// There are no random bytes left.
+/// If no random bytes are left.
 pub fn changed(input: &mut Unstructured<'_>, text: &str, words: &[&str]) -> Result<String> {
     let mut characters: Vec<char> = text.chars().collect();
     for _ in 0..input.int_in_range(1..=8)? {

@@ -33,12 +33,12 @@ pub use server::{
     target_directory,
 };
 
-/// How long a test waits for something. That is far longer than it takes, because the machine may be busy. A promised time is checked
-/// separately.
+/// How long a test waits for something. That is much longer than necessary, because the machine may be busy. The test of a
+/// promised time checks that time separately.
 pub const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// The time limit for something that is promised within `promise`. The long command runs such a test without others beside it, so it checks
-/// the promised time. In the gate other tests share the machine, so there it only has to happen.
+/// The time limit for something that is promised within `promise`. The long command runs such a test while no other test runs, so
+/// it checks the promised time. In the gate, other tests use the machine too. So there, it only has to happen at some time.
 pub fn within(promise: std::time::Duration) -> std::time::Duration {
     if is_long() { promise } else { WAIT_MAX }
 }
@@ -64,7 +64,7 @@ macro_rules! on_both_engines {
     ($($tests:tt)+) => { $crate::engine_tests! { [cfg(all())] $($tests)+ } };
 }
 
-/// The same for a test that shows little more on Postgres than on SQLite: only the long command runs it on Postgres.
+/// Does the same for a test that shows little more on Postgres than on SQLite. Only the long command runs it on Postgres.
 #[macro_export]
 macro_rules! on_sqlite_first {
     ($($tests:tt)+) => { $crate::engine_tests! { [ignore = "long: SQLite's twin proves the same"] $($tests)+ } };

@@ -19,7 +19,7 @@ pub struct MailServer {
     child: Child,
     input: ChildStdin,
     events: Arc<Mutex<Vec<Value>>>,
-    /// The first line: its port, and the file of its certificate authority.
+    /// The first line that the program printed: its port, and the file of its certificate authority.
     ready: Value,
 }
 
@@ -58,7 +58,7 @@ impl MailServer {
         self.ready["authority"].as_str().expect("a server with TLS")
     }
 
-    /// What happened so far, of one kind.
+    /// The events of one kind so far.
     pub fn events(&self, kind: &str) -> Vec<Value> {
         self.events.lock().expect("no poison").iter().filter(|event| event["event"] == kind).cloned().collect()
     }
@@ -73,7 +73,7 @@ impl MailServer {
         }
     }
 
-    /// Changes how it behaves, and waits until that is in force.
+    /// Changes its behavior, and waits until the change is in force.
     pub async fn behave(&mut self, how: Value) {
         let before = self.events("behaves").len();
         writeln!(self.input, "{how}").expect("a running server");

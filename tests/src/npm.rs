@@ -5,10 +5,10 @@ use std::process::Command;
 
 use crate::{lock, target_directory};
 
-/// Writes the files of a package, including `package-lock.json`, into its own folder of cargo's target folder. The packages in it are
-/// installed once per lock file.
+/// Writes the files of a package, including `package-lock.json`, into its own folder of cargo's target folder. The packages in it
+/// are installed once for each lock file.
 pub fn npm_package(name: &str, files: &[(&str, &str)]) -> PathBuf {
-    // One installation at a time, because several tests want the same package.
+    // Only one installation runs at a time, because several tests may need the same package.
     let _installing = lock(name);
     let directory = target_directory().join(name);
     std::fs::create_dir_all(&directory).expect("a directory");

@@ -9,7 +9,7 @@ use crate::{lock, target_directory};
 pub fn command_in(words: &str, directory: &Path) -> Command {
     let mut words = words.split(' ');
     let name = words.next().expect("a program");
-    // If the program is in the directory, its path there.
+    // If the program is in the directory, the command uses its path there.
     let program = if name.contains('/') { directory.join(name) } else { PathBuf::from(name) };
     let mut command = Command::new(program);
     command.args(words).current_dir(directory);
@@ -19,7 +19,7 @@ pub fn command_in(words: &str, directory: &Path) -> Command {
 /// Writes the files into a folder of cargo's target folder, and runs the steps that install the packages, once for each content of the first
 /// file, which pins them.
 pub fn installed(name: &str, files: &[(&str, &str)], steps: &[&str]) -> PathBuf {
-    // One installation at a time, because several tests want the same packages.
+    // Only one installation runs at a time, because several tests may need the same packages.
     let _installing = lock(name);
     let directory = target_directory().join(name);
     std::fs::create_dir_all(&directory).expect("a directory");

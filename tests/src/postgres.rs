@@ -9,7 +9,7 @@ use crate::run::{next_number, postgres_port, run_number};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// Threads that delete the files of a cluster.
+/// The number of threads that delete the files of a cluster.
 const REMOVED_AT_ONCE: usize = 8;
 /// How long a cluster may take to start.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ fn is_root() -> bool {
     output.stdout.trim_ascii() == b"0"
 }
 
-/// Postgres refuses to run as root. Then it runs as its own user.
+/// Postgres refuses to run as root. If this process is root, Postgres runs as its own user.
 fn as_postgres_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -52,7 +52,8 @@ fn as_postgres_user(program: &Path) -> Command {
 
 /// A port of this machine that is not in use. Each call returns another one.
 ///
-/// It is not among the ports that the kernel gives to outgoing connections. Such a port could be taken before its listener starts.
+/// It is not one of the ports that the kernel gives to outgoing connections. An outgoing connection could take such a port before
+/// its listener starts.
 pub fn free_port() -> u16 {
     loop {
         // Two runs at the same time start at different ports.
@@ -107,7 +108,7 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Makes and starts a cluster. Blocks the thread meanwhile.
+    /// Makes and starts a cluster. It blocks the thread meanwhile.
     pub fn start() -> Cluster {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().join("data");
@@ -141,7 +142,7 @@ impl Cluster {
         new_database_at(self.port, name).await
     }
 
-    /// Ends the server at once, like a crash: all sessions are cut, and nothing more is written.
+    /// Ends the server at once, like a crash: all sessions break, and nothing more is written.
     pub fn crash(&mut self) {
         let file = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid")).expect("a running server");
         let process = file.lines().next().expect("a process id");
@@ -160,7 +161,7 @@ impl Cluster {
 pub struct Transaction(PgConnection);
 
 impl Transaction {
-    /// Begins it in this database.
+    /// Begins the transaction in this database.
     pub async fn begin(url: &str) -> Transaction {
         let mut connection = PgConnection::connect(url).await.expect("a connection");
         sqlx::raw_sql("BEGIN; CREATE TABLE written (id int)").execute(&mut connection).await.expect("a transaction");

@@ -38,16 +38,16 @@ impl Received {
     }
 }
 
-/// How a request is answered.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     Status(u16),
     /// A status with a body.
     Text(u16, String),
     Redirect(String),
-    /// 200, after this time.
+    /// 200 after this time.
     After(Duration),
-    /// Never.
+    /// No answer.
     Hang,
 }
 
@@ -91,7 +91,7 @@ async fn listen(port: u16, shared: Arc<Shared>) -> Runtime {
 impl Receiver {
     /// Starts a receiver that answers 200.
     pub async fn start() -> Receiver {
-        // The kernel gives this port to nobody else, so the receiver can listen on it again.
+        // The kernel gives this port to no other process, so the receiver can listen on it again.
         Receiver::on_port(free_port()).await
     }
 
@@ -107,7 +107,7 @@ impl Receiver {
         *self.shared.script.lock().expect("no poison") = Arc::new(script);
     }
 
-    /// Ends like a machine that is switched off: nothing listens any more, and open connections break.
+    /// Ends the receiver, like a machine that is switched off: nothing listens any more, and open connections break.
     pub async fn stop(mut self) -> u16 {
         self.go_away().await;
         self.port
@@ -118,7 +118,7 @@ impl Receiver {
         Receiver::on_port(port).await
     }
 
-    /// The same as `stop`, but the receiver keeps its requests and can come back.
+    /// Does the same as `stop`, but the receiver keeps its requests and can start again.
     pub async fn go_away(&mut self) {
         self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
         while tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {

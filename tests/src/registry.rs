@@ -8,7 +8,7 @@ use crate::free_port;
 
 /// How long a registry may take to start.
 const START_TIME_MAX: Duration = crate::WAIT_MAX;
-/// `user:bcrypt(password)`, in the form of htpasswd.
+/// The user and the bcrypt hash of the password, in the form of htpasswd.
 const HTPASSWD: &str = "ann:$2y$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.\n";
 
 /// A running registry. It ends when this is dropped.
@@ -28,15 +28,15 @@ fn program() -> PathBuf {
 }
 
 impl Registry {
-    /// Name and password of the only user of a registry that needs credentials.
+    /// The name and the password of the only user of a registry that needs credentials.
     pub const USER: (&str, &str) = ("ann", "correct horse battery");
 
-    /// A registry that lets everybody in.
+    /// Starts a registry that needs no credentials.
     pub async fn start() -> Registry {
         Registry::with("").await
     }
 
-    /// A registry that lets only [`Registry::USER`] in.
+    /// Starts a registry that accepts only [`Registry::USER`].
     pub async fn start_closed() -> Registry {
         Registry::with("auth: { htpasswd: { realm: tests, path: htpasswd } }\n").await
     }

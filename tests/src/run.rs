@@ -55,7 +55,7 @@ impl Fixtures {
     /// Builds all blocks of this repository that tests need. Returns their number.
     pub fn build_blocks(&self) -> usize {
         let sources = block_sources();
-        // One build uses one core, so several run at once. Each has its own folder, because cargo locks the folder.
+        // One build uses one core, so several builds run at once. Each has its own folder, because cargo locks the folder.
         std::thread::scope(|scope| {
             for (lane, target) in BUILD_LANES.iter().enumerate() {
                 let blocks = sources.iter().skip(lane).step_by(BUILD_LANES.len());
@@ -85,9 +85,10 @@ pub(crate) fn postgres_port() -> Option<u16> {
     std::env::var(POSTGRES_PORT).ok()?.parse().ok()
 }
 
-/// An exclusive lock with this name among all processes that build into the same target directory. Dropping it releases it.
+/// An exclusive lock with this name among all processes that build into the same target directory. When this is dropped, the lock
+/// is released.
 ///
-/// Blocks the thread.
+/// It blocks the thread.
 pub fn lock(name: &str) -> File {
     let directory = target_directory().join("test-locks");
     std::fs::create_dir_all(&directory).expect("a directory");
@@ -96,7 +97,7 @@ pub fn lock(name: &str) -> File {
     file
 }
 
-/// The result of `make`, which runs once for each run and name. Blocks the thread.
+/// The result of `make`, which runs once for each run and name. It blocks the thread.
 pub fn made_once(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     type Made = Mutex<HashMap<String, Arc<OnceLock<Vec<u8>>>>>;
     static MADE: LazyLock<Made> = LazyLock::new(Made::default);
@@ -116,13 +117,13 @@ fn made_in(directory: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<
         return made;
     }
     let made = make();
-    // If a process is killed while it writes, no half file must have the final name.
+    // If a process is killed while it writes, no incomplete file may have the final name.
     std::fs::write(place(".part"), &made).expect("a file");
     std::fs::rename(place(".part"), place(".made")).expect("a file");
     made
 }
 
-/// The id of the process that began the run. Two runs at the same time have different ones.
+/// The id of the process that began the run. Two runs at the same time have different ids.
 pub(crate) fn run_number() -> u32 {
     let begun_by = run_directory().and_then(|directory| std::fs::read_to_string(directory.join(PROCESS)).ok());
     begun_by.and_then(|text| text.parse().ok()).unwrap_or_else(std::process::id)

@@ -19,7 +19,7 @@ pub enum Engine {
     Postgres,
 }
 
-/// `<target>/<profile>`. A test binary is in its folder `deps`, a program is directly in it.
+/// The directory `<target>/<profile>`. A test binary is in its folder `deps`. A program is directly in it.
 fn profile_directory() -> PathBuf {
     let own = std::env::current_exe().expect("a path");
     let directory = own.parent().expect("a directory");
@@ -27,12 +27,12 @@ fn profile_directory() -> PathBuf {
     profile.to_owned()
 }
 
-/// Cargo's folder for what it builds.
+/// Cargo's folder for its output.
 pub fn target_directory() -> PathBuf {
     profile_directory().parent().expect("target directory").to_owned()
 }
 
-/// The run's binary. Without one, it is built if it is missing.
+/// The run's binary. If the run has none, the binary is built if it is missing.
 pub fn blockbase() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -41,15 +41,15 @@ pub fn blockbase() -> &'static Path {
         }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--package", "blockbase-server"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        // These variables are removed, because some build scripts read them. Otherwise those would run again, and their crates would be
-        // built again.
+        // These variables are removed, because some build scripts read them. With them, these scripts would run again, and their
+        // crates would be built again.
         let of_this_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars().filter(|(name, _)| of_this_package(name)) {
             build.env_remove(name);
         }
         let built = build.status().expect("cargo");
         if !built.success() {
-            // Otherwise each test would try again, and fail again.
+            // Without the exit, each test would try again, and fail again.
             eprintln!("The server does not compile; no test can run.");
             std::process::exit(1);
         }
@@ -65,7 +65,7 @@ pub fn http_client() -> reqwest::Client {
     client.build().expect("a client")
 }
 
-/// How to start a server.
+/// The settings with which a server is started.
 #[derive(Clone)]
 pub struct ServerBuilder {
     engine: Engine,
@@ -74,7 +74,7 @@ pub struct ServerBuilder {
     directory: Option<Arc<tempfile::TempDir>>,
     /// A program that runs instead of the binary.
     program: Option<PathBuf>,
-    /// A file that gets the log, too.
+    /// A file that also gets the log.
     log_file: Option<PathBuf>,
 }
 
@@ -100,13 +100,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Writes the log into this file, too, for a test that is another process.
+    /// Also writes the log into this file, for a test in another process.
     pub fn log_to(mut self, file: PathBuf) -> ServerBuilder {
         self.log_file = Some(file);
         self
     }
 
-    /// The URL of the Postgres database; `None` on SQLite.
+    /// The URL of the Postgres database. `None` on SQLite.
     pub fn database_url(&self) -> Option<String> {
         self.database.clone()
     }
@@ -156,7 +156,7 @@ impl ServerBuilder {
         ran(self.command(&self.directory(), arguments), input).await
     }
 
-    /// Starts the server and waits until it listens.
+    /// Starts the server, and waits until it listens.
     pub async fn start(self) -> Server {
         let builder = self.prepared().await;
         let directory = builder.directory.clone().expect("a directory");
@@ -253,7 +253,7 @@ impl Drop for Server {
     }
 }
 
-/// A response with its whole body.
+/// A response with its complete body.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -294,12 +294,12 @@ impl Server {
         self.builder.engine
     }
 
-    /// What the server has logged so far.
+    /// The log of the server so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("no poison").clone()
     }
 
-    /// Waits until the log has a text, and returns the log. A line is read here a moment after it was written.
+    /// Waits until the log has a text, and returns the log. This process reads a line a moment after the server has written it.
     #[track_caller]
     pub fn log_with(&self, text: &str) -> impl Future<Output = String> {
         let caller = std::panic::Location::caller();
@@ -313,7 +313,7 @@ impl Server {
         }
     }
 
-    /// What the server has printed to its standard output so far.
+    /// The server's standard output so far.
     pub fn printed(&self) -> String {
         self.printed.lock().expect("no poison").clone()
     }
@@ -414,8 +414,8 @@ impl Server {
         self.lock_rows(&format!("LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE")).await
     }
 
-    /// Makes reads of a Postgres table wait until the test releases them. They wait in a function and not for a lock, because a wait for a
-    /// lock has a time limit. [`HELD`] counts them.
+    /// Makes reads of a Postgres table wait until the test releases them. They wait in a function, because a wait for a lock has
+    /// a time limit. [`HELD`] counts these reads.
     pub async fn hold_reads(&self, table: &str) -> TableLock {
         let view = format!(
             "ALTER TABLE \"{table}\" RENAME TO held_table; CREATE VIEW \"{table}\" AS SELECT * FROM held_table WHERE (SELECT wait_for_test())"
@@ -423,7 +423,7 @@ impl Server {
         self.hold(&view).await
     }
 
-    /// The same for writes to the table.
+    /// Does the same for writes to the table.
     pub async fn hold_writes(&self, table: &str) -> TableLock {
         let trigger = format!(
             "CREATE FUNCTION hold_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM wait_for_test(); RETURN NEW; END $$; \
@@ -458,7 +458,7 @@ impl Server {
                 let file = self.directory().join("svc-data/svc.db");
                 let connection = rusqlite::Connection::open(file).expect("the database");
                 connection.busy_timeout(Duration::from_secs(10)).expect("a timeout");
-                // A stand-in for the server's own function, so that its statements can be explained here.
+                // A replacement for the server's own function, so that SQLite can explain the server's statements here.
                 let flags = rusqlite::functions::FunctionFlags::SQLITE_DETERMINISTIC;
                 connection
                     .create_scalar_function("svc_fold", 1, flags, |context| {

@@ -1,6 +1,7 @@
-//! Get-by-id of 100,000 rows by 32 tasks on two runtime threads, for three seconds each, in turn, three times.
+//! Measures get-by-id of 100,000 rows by 32 tasks on two runtime threads. Each side runs for three seconds, and the sides take
+//! turns, three times.
 //!
-//! `cargo run --release` in this folder prints calls a second and the ratio sqlx : rusqlite.
+//! `cargo run --release` in this folder prints the calls per second, and the ratio of sqlx to rusqlite.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,7 @@ fn id(number: u64) -> String {
     format!("{number:036}")
 }
 
-/// A cheap sequence of row numbers, the same for both sides.
+/// A sequence of row numbers that costs little to compute. It is the same for both sides.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) % ROWS

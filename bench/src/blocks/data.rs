@@ -1,4 +1,4 @@
-//! Calls a second of an action that reads one record, compared with reads of the record by REST.
+//! The calls per second of an action that reads one record, compared with reads of the record by REST.
 
 use std::sync::Arc;
 

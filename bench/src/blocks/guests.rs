@@ -60,12 +60,12 @@ pub(super) struct Guests {
     packed: tempfile::TempDir,
     /// `examples/echo`.
     pub(super) example: Guest,
-    /// One block for each language, with the actions `echo`, `get` and `wait`.
+    /// One block for each language. Each has the actions `echo`, `get` and `wait`.
     pub(super) all: Vec<Guest>,
 }
 
 impl Guests {
-    /// Builds missing blocks. A language whose tools are missing is left out, and a printed line says so.
+    /// Builds missing blocks. If the tools of a language are missing, the language is left out, and a printed line says so.
     pub(super) fn ready(options: &Options) -> Guests {
         let binary = std::fs::canonicalize(&options.binary).expect("the server's binary: cargo build --release");
         if !options.block.is_file() {
@@ -87,12 +87,12 @@ impl Guests {
         Guests { binary, packed: tempfile::tempdir().unwrap(), example, all }
     }
 
-    /// The block whose `echo` is called for each language. For Rust it is the example.
+    /// For each language, the block whose `echo` is called. For Rust, this is the example.
     pub(super) fn echoes(&self) -> impl Iterator<Item = &Guest> {
         self.all.iter().map(|guest| if guest.language == Language::Rust { &self.example } else { guest })
     }
 
-    /// The same component under another name. `change` may change its manifest further.
+    /// The same component with another name. `change` may make further changes to its manifest.
     pub(super) fn packed_as(&self, guest: &Guest, name: &str, change: impl FnOnce(&mut Value)) -> Guest {
         let shown = Command::new(&self.binary).args(["block", "inspect"]).arg(&guest.file).output().unwrap();
         let mut manifest: Value = serde_json::from_slice(&shown.stdout).expect("the manifest of a packed block");
@@ -106,7 +106,7 @@ impl Guests {
         Guest { name: name.to_owned(), file, ..guest.clone() }
     }
 
-    /// The example under another name. Everybody who may call blocks may call it, and it has the longest possible timeout.
+    /// The example with another name. Everybody who may call blocks may call it, and it has the longest possible timeout.
     pub(super) fn example_as(&self, name: &str) -> Guest {
         self.packed_as(&self.example, name, |manifest| {
             manifest.as_object_mut().unwrap().remove("resources");
@@ -118,7 +118,8 @@ impl Guests {
     }
 }
 
-/// The sources of a language's block. All but Rust's are a copy, because the other builds write files beside them.
+/// The sources of a language's block. Except for Rust, they are a copy, because the builds of the other languages write files
+/// beside them.
 fn sources(language: Language, guests: &Path) -> PathBuf {
     let folder = Path::new(SOURCES).join(language.folder());
     if language == Language::Rust {

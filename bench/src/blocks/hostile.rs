@@ -1,4 +1,5 @@
-//! What spinning calls take from others. A plain handler and a good block's echo are measured without them and beside them.
+//! The effect of spinning calls on other calls. A plain handler and the echo of a well-behaved block are measured without the
+//! spinning calls and beside them.
 
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ use crate::side::Side;
 use crate::turns::{Contender, TURNS, order, time_of_a_turn};
 use crate::workloads::always;
 
-/// The example, with a long timeout for spinning.
+/// The example, with a long timeout, which spins.
 const SPINNER: &str = "spinner";
-/// Pause until the calls spin on the threads of long calls, and until the abandoned calls have ended.
+/// The pause until the calls spin on the threads for long calls, and until the abandoned calls have ended.
 const SETTLE: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
@@ -36,7 +37,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
                 Contender::new(&side.address, always(&side, "POST", &action_path("echo", "echo"), Some(ECHOED))),
             ]
         };
-        // Without the spinning calls, and beside them.
+        // First without the spinning calls, then beside them.
         let mut surroundings = [contenders(), contenders()];
         for turn in 0..TURNS {
             for place in order(turn, surroundings.len()) {
@@ -66,7 +67,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("beside {} calls that spin", options.spins), Table { head, rows })
 }
 
-/// Calls that end with their task, because a server stops a call for which nobody waits.
+/// Calls that end together with their task, because a server stops a call for which nobody waits.
 fn spin(side: &Side, count: u16) -> Vec<JoinHandle<()>> {
     (0..count)
         .map(|_| {

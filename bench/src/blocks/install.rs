@@ -13,7 +13,7 @@ use crate::load::request;
 use crate::report::{Table, grouped};
 use crate::run::REST;
 
-/// Installs of each kind.
+/// The number of installs of each kind.
 const ROUNDS: u32 = 3;
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
@@ -24,7 +24,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
         eprintln!("install, {}", guest.language.name());
         let (mut first, mut again) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            // Each file is different, so that the server knows none of it.
+            // Each file is different, so that the server does not know any of them.
             let packed = guests.packed_as(guest, &guest.name, |manifest| manifest["version"] = json!(format!("0.1.{round}")));
             first.push(in_and_out(&subject, &packed).await);
             again.push(in_and_out(&subject, &packed).await);
@@ -42,7 +42,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     ("installs".to_owned(), Table { head: vec!["block in", "file KiB", "first ms", "again ms"], rows })
 }
 
-/// The time of an install, which is then undone.
+/// The time of an install. Afterwards, the block is uninstalled.
 async fn in_and_out(subject: &Subject<'_>, guest: &Guest) -> Duration {
     let begun = Instant::now();
     subject.side.install(&guest.file).await;

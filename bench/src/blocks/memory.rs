@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::report::Table;
 
-/// How long the calls may take until they wait. It is the server's deadline of a call.
+/// How long it may take until the calls wait. It is the server's time limit for a call.
 const ARRIVE_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a server idles before its memory is measured.
@@ -68,7 +68,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("memory of {} running calls", options.calls), Table { head, rows })
 }
 
-/// Each measurement has its own server, so that no other block's calls have left memory there.
+/// Each measurement has its own server, so that calls of other blocks have not left memory there.
 async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&Cluster>) -> Vec<String> {
     let gate = Gate::start().await;
     let waiter = guests.packed_as(guest, &guest.name, |manifest| manifest["permissions"]["http"] = json!([gate.origin]));
@@ -78,8 +78,8 @@ async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&
     subject.stop();
     subject.start_again();
     let (path, input) = (action_path(&waiter.name, "wait"), json!({ "url": gate.origin }));
-    // A first call leaves memory that belongs to no call. The allocator returns the memory of the start only while it gets further
-    // requests.
+    // A first call leaves memory that does not belong to a single call. The allocator returns the memory of the start only while
+    // it gets further requests.
     let settled = Instant::now() + SETTLE;
     while Instant::now() < settled {
         assert_eq!(subject.side.post(&path, &input).await["data"], 200);

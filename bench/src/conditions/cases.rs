@@ -1,10 +1,10 @@
-//! The conditions, each with the statements that somebody would write who knows the rows.
+//! The conditions, each with the statements that a developer who knows the rows would write.
 
-/// What a record shows, on either side.
+/// The members of a record, on either side.
 pub(super) const COLUMNS: [&str; 5] = ["id", "title", "code", "kind", "state"];
 
-/// Two lines a condition: its name, its object and itself; what follows `FROM object t` in the page of 25. A third line has the same
-/// for the total, if another form is faster. `LINKS` is the table of links.
+/// Each condition has two lines. The first has its name, its object and the condition itself. The second has the text after `FROM
+/// object t` for the page of 25. If another form is faster for the total, a third line has it. `LINKS` is the table of links.
 const TEXT: &str = r#"
 OR of two indexed fields | task | {"_or":[{"kind":7},{"code":"task5"}]}
   WHERE t.kind = 7 OR t.code = 'task5'
@@ -80,7 +80,7 @@ impl Case {
         )
     }
 
-    /// The page, and the total if it `counts`, of the server.
+    /// The path of the server for the page. With `counts`, it also asks for the total.
     pub(super) fn path(&self, counts: bool) -> String {
         let condition: String = self.condition.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let count = if counts { "exact" } else { "none" };

@@ -1,4 +1,4 @@
-//! The floor of conditions: fixed statements on the server's own database, one route a condition.
+//! The floor for conditions: fixed statements on the server's own database, with one route for each condition.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +86,8 @@ async fn list(State(floor): State<Arc<Floor>>, PathPart((case, counts)): PathPar
     }
 }
 
-/// Serves the floor on a free port and prints its address. `database` is a `postgres://` URL or the server's file of SQLite.
+/// Serves the floor on a free port and prints its address. `database` is a `postgres://` URL, or the path of the server's SQLite
+/// file.
 pub(crate) fn serve(database: &str, links: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! A large backlog: whether it is delivered at a steady rate, and what it costs writers meanwhile.
+//! A large backlog: whether it is delivered at a steady rate, and how much it slows down writers meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::report::{Table, grouped};
 use crate::run::REST;
 use crate::workloads::always;
 
-/// The smallest good ratio of creates beside a backlog to creates without one.
+/// The smallest good ratio of the creates per second with a backlog to those without one.
 const CREATES_AIM: f64 = 0.8;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
@@ -61,7 +61,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     ]
 }
 
-/// Fills in a backlog while the server is stopped. Also returns when the server was up again.
+/// Creates a backlog while the server is stopped. Also returns the time when the server was running again.
 async fn fill(subject: &mut Subject<'_>, options: &Options, subscribed: Subscribed, consumer: &str) -> (Backlog, Instant) {
     subject.stop();
     let began = Instant::now();

@@ -10,7 +10,7 @@ use crate::load::{exchange, request};
 use crate::report::grouped;
 use crate::side::Side;
 
-/// Begins the mark in a record's title. The mark identifies the record's event.
+/// The beginning of the mark in a record's title. The mark identifies the record's event.
 const MARK: &[u8] = b"mark-";
 const MARK_DIGITS: usize = 8;
 
@@ -19,7 +19,7 @@ pub(crate) fn marked(number: usize) -> String {
     format!("mark-{number:0MARK_DIGITS$} and then a title of usual length")
 }
 
-/// Finds the writes whose marks are in these bytes. A mark that repeats in a row counts once.
+/// Finds the writes whose marks are in these bytes. If the same mark comes several times in a row, it counts once.
 pub(crate) fn marks(bytes: &[u8], mut found: impl FnMut(usize)) {
     let (mut rest, mut last) = (bytes, None);
     while let Some(start) = rest.windows(MARK.len()).position(|window| window == MARK) {
@@ -33,7 +33,7 @@ pub(crate) fn marks(bytes: &[u8], mut found: impl FnMut(usize)) {
     }
 }
 
-/// Microseconds since a starting point.
+/// Measures microseconds from a starting point.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
 
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-/// An instant for each write. The first noted instant counts.
+/// An instant for each write. Only the first noted instant of a write counts.
 pub(crate) struct Instants {
     clock: Clock,
     all: Vec<AtomicU32>,
@@ -60,7 +60,7 @@ impl Instants {
         Arc::new(Instants { clock, all: (0..count).map(|_| AtomicU32::new(NONE)).collect() })
     }
 
-    /// Notes the present time for this write.
+    /// Stores the present time for this write.
     pub(crate) fn note(&self, number: usize) {
         if let Some(instant) = self.all.get(number) {
             let _ = instant.compare_exchange(NONE, self.clock.now(), Ordering::Relaxed, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Instants {
         self.all.iter().filter(|instant| instant.load(Ordering::Relaxed) == NONE).count()
     }
 
-    /// The times from `earlier` to these instants, from this write on. A negative time counts as zero.
+    /// The times from `earlier` to these instants, beginning with the write number `from`. A negative time counts as zero.
     pub(crate) fn after(&self, earlier: &Instants, from: usize) -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();
         for number in from..self.all.len() {
@@ -89,7 +89,7 @@ impl Instants {
     }
 }
 
-/// p50 and p99, as cells of a table.
+/// The p50 and the p99, as cells of a table.
 pub(crate) fn percentiles(histogram: &Histogram<u64>) -> [String; 2] {
     [0.5, 0.99].map(|quantile| match histogram.is_empty() {
         true => String::new(),
@@ -97,7 +97,7 @@ pub(crate) fn percentiles(histogram: &Histogram<u64>) -> [String; 2] {
     })
 }
 
-/// Writes with marks and times.
+/// Writes that have marks and times.
 #[derive(Clone)]
 pub(crate) struct Writes {
     pub(crate) side: Side,

@@ -1,5 +1,5 @@
-//! The cost of events for writers. Records are created with events off, with events that have no receiver, and with a handler or a
-//! webhook.
+//! The cost of events for writers. Records are created without events, with events that have no receiver, and with events that go
+//! to a handler or a webhook.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::load::{Measured, run as run_load};
 use crate::report::{Table, grouped};
 use crate::workloads::create;
 
-/// Turns of each server.
+/// The number of turns of each server.
 const TURNS: u32 = 6;
 
 struct Contender<'a> {
@@ -56,7 +56,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 }
 
 impl Contender<'_> {
-    /// Creates records for some time, then waits until all events are delivered, so that deliveries do not fall into another turn.
+    /// Creates records for some time, then waits until all events are delivered, so that no delivery happens during another turn.
     async fn create(&mut self, connections: usize, time: Duration) {
         let began = Instant::now();
         let side = &self.subject.side;

@@ -16,7 +16,7 @@ pub(crate) enum Database {
     Postgres(PgConnection),
 }
 
-/// Waiting deliveries, numbered without gaps.
+/// Waiting deliveries, whose numbers have no gaps.
 #[derive(Clone, Copy)]
 pub(crate) struct Backlog {
     pub(crate) first: i64,
@@ -64,8 +64,8 @@ impl Database {
         }
     }
 
-    /// The earliest event, from this number on, that a group has not got yet. The caller passes the last result, so the query is one
-    /// step of an index, whichever index Postgres uses.
+    /// The earliest event, from this number on, that a group has not got yet. The caller passes the last result, so the query
+    /// needs only one step in an index, no matter which index Postgres uses.
     async fn first_pending(&mut self, consumer: &str, from: i64) -> Option<i64> {
         let sql = format!(
             "SELECT min(event_seq) FROM svc_deliveries \
@@ -95,8 +95,8 @@ impl Database {
         self.integers(sql).await.into_iter().flatten().map(|pause| u64::try_from(pause).unwrap_or(0)).collect()
     }
 
-    /// Creates events like the newest one of this topic. Each belongs to a different record and waits for delivery to a group. The
-    /// server is not running meanwhile.
+    /// Creates events like the newest one of this topic. Each belongs to a different record and waits for delivery to a group.
+    /// The server does not run during this time.
     pub(crate) async fn fill(&mut self, topic: &str, consumer: &str, handler: &str, count: u32) -> Backlog {
         let last = self.integer("SELECT max(seq) FROM svc_events".to_owned()).await.unwrap();
         let (numbers, number) = match self {
@@ -135,14 +135,14 @@ impl Database {
         backlog
     }
 
-    /// The number of delivered events of a backlog. `before` of them are known.
+    /// The number of delivered events of a backlog. The caller already knows that `before` of them are delivered.
     pub(crate) async fn done(&mut self, consumer: &str, backlog: Backlog, before: i64) -> i64 {
         let end = backlog.first + backlog.count;
         let first = self.first_pending(consumer, backlog.first + before).await.unwrap_or(end);
         first.min(end) - backlog.first
     }
 
-    /// Watches a backlog until it is empty. Returns when each tenth of it was first seen as delivered.
+    /// Watches a backlog until it is empty. Returns the time at which each tenth of it was first seen as delivered.
     pub(crate) async fn tenths(&mut self, consumer: &str, backlog: Backlog) -> Vec<(Instant, i64)> {
         let mut tenths = Vec::new();
         let (mut seen, mut moved) = (0, Instant::now());

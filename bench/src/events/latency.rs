@@ -47,7 +47,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscribed) -> Vec<String> {
     let subject = Subject::start(&options.binary, cluster, "latency", &[]).await;
     let rate = options.rate as usize;
-    // The first second is warm-up.
+    // The first second is for warming up.
     let count = rate * (options.seconds as usize + 1);
     let clock = Clock::start();
     let writes = Writes::new(&subject.side, clock, count);
@@ -118,7 +118,7 @@ async fn write_paced(options: &Options, writes: &Writes, count: usize) {
     }
 }
 
-/// Notes the events of a stream when they arrive.
+/// Stores the times when the events of a stream arrive.
 async fn read(mut stream: TcpStream, arrived: Arc<Instants>) {
     let mut buffer = Vec::with_capacity(256 * 1024);
     while stream.read_buf(&mut buffer).await.unwrap() > 0 {

@@ -19,7 +19,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts an endpoint. With `arrived`, it notes when the events of marked writes arrive.
+    /// Starts an endpoint. With `arrived`, it stores the times when the events of marked writes arrive.
     pub(crate) async fn start(arrived: Option<Arc<Instants>>) -> Receiver {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());

@@ -17,29 +17,29 @@ use super::subject::Subject;
 use crate::cluster::Cluster;
 use crate::report::{Table, grouped};
 
-/// Streams that are being opened at a time.
+/// The number of streams that are being opened at a time.
 const OPENING: usize = 64;
 /// How long the server idles before its memory is measured.
 const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for the last events.
 const LATE_MAX: Duration = Duration::from_secs(20);
-/// File descriptors besides those of the streams.
+/// The number of file descriptors that are needed besides those of the streams.
 const DESCRIPTORS_BESIDE: u64 = 500;
-/// Bytes that a client reads at a time. An event of this benchmark fits.
+/// The number of bytes that a client reads at a time. An event of this benchmark fits into them.
 const READ_BYTES: usize = 4096;
 const PAGE_KIB: f64 = 4.0;
 
-/// The events that a client got: the number of each, and the time.
+/// The events that a client got, each as its number and its time.
 type Got = Vec<(u32, u32)>;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
     let mut subject = Subject::start(&options.binary, cluster, "streams", &[]).await;
-    // The server restarts, because hashing the account's password left memory that does not belong to the streams.
+    // The server restarts, because hashing the account's password has left memory that does not belong to the streams.
     subject.stop();
     subject.start_again();
     let interval = Duration::from_millis(options.interval_ms);
-    // The first writes warm up, before anybody listens.
+    // The first writes are for warming up, before any client listens.
     let warm = 100;
     let count = warm + (options.seconds * 1000 / options.interval_ms) as usize;
     let clock = Clock::start();
@@ -159,7 +159,7 @@ async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) ->
     got
 }
 
-/// The time from each response, and from each request, to the event at each client. The streams have ended.
+/// For each client, the times from the request and from the response to the event. The streams have ended.
 async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes) -> (Histogram<u64>, Histogram<u64>) {
     let (mut from_answer, mut from_request) = (Histogram::new(3).unwrap(), Histogram::new(3).unwrap());
     for client in clients {
@@ -175,7 +175,7 @@ async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes) -> (Histogram
 
 static SOCKETS_PEAK_KIB: AtomicUsize = AtomicUsize::new(0);
 
-/// Stores the largest memory of TCP buffers seen so far. Never ends.
+/// Stores the largest memory of TCP buffers that was seen so far. It never ends.
 async fn watch_sockets() {
     SOCKETS_PEAK_KIB.store(0, Ordering::Relaxed);
     loop {

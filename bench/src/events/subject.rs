@@ -48,7 +48,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A server on a fresh database of this name, with an account, the objects and one project.
+    /// Starts a server on a new database with this name, and makes an account, the objects and one project.
     pub(crate) async fn start(
         binary: &Path,
         cluster: Option<&'a Cluster>,
@@ -91,7 +91,7 @@ impl<'a> Subject<'a> {
         Some(CONSUMER.to_owned())
     }
 
-    /// Another connection to its database.
+    /// Another connection to the server's database.
     pub(crate) async fn database(&self) -> Database {
         match &self.postgres {
             Some((cluster, name, _)) => Database::Postgres(cluster.connect(name).await),
@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Does for a Postgres database what the server would do by itself later.
+    /// Does immediately, for a Postgres database, the maintenance that the server would do by itself later.
     pub(crate) async fn settle(&self) {
         if let Some((cluster, name, _)) = &self.postgres {
             cluster.settle(name).await;
@@ -115,7 +115,7 @@ impl<'a> Subject<'a> {
         self.process.as_ref().map_or((0.0, 0.0), Process::memory_mib)
     }
 
-    /// Resident memory in MiB. A page that is mapped several times counts once.
+    /// Resident memory in MiB. If a page is mapped several times, it counts once.
     pub(crate) fn proportional_mib(&self) -> f64 {
         self.process.as_ref().map_or(0.0, Process::proportional_mib)
     }

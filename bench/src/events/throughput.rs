@@ -1,4 +1,4 @@
-//! The events a second that one handler gets: while writes make them, and when they all wait already.
+//! The events per second that one handler gets: while writes make them, and when all of them already wait.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::fill;
 use crate::report::{Table, grouped};
 
-/// If fewer events are left after the last write, their rate says nothing.
+/// If fewer events are left after the last write, the rate of their delivery means nothing.
 const LEFT_MIN: i64 = 1000;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
@@ -41,7 +41,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
     assert_eq!(database.failed(&consumer).await, 0, "deliveries failed");
     drop(database);
 
-    // The same events again, but all exist before the first is claimed.
+    // Measures the same events again, but now all of them exist before the first is claimed.
     subject.side.post(subject.side.items, &json!({ "title": "what the backlog is like" })).await;
     subject.database().await.drained(&consumer).await;
     subject.stop();

@@ -64,7 +64,7 @@ const GET: &str = concat!("SELECT ", columns!(), " FROM task WHERE id = $1");
 const LIST: &str = concat!("SELECT ", columns!(), " FROM task ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2");
 const LIST_OF_PRIORITY: &str =
     concat!("SELECT ", columns!(), " FROM task WHERE priority = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3");
-/// The subquery is materialized, so that no plan walks through the newest rows in search of a match.
+/// The subquery is materialized. So no plan can search for a match by reading all of the newest rows.
 const SEARCH: &str = concat!(
     "WITH found AS MATERIALIZED (SELECT ",
     columns!(),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Database, List, NewItem, instant_text, now};
 
-/// Jobs that may wait. The line below is the number of jobs in one commit.
+/// The number of jobs that may wait. The line below is the number of jobs in one commit.
 const JOBS_MAX: usize = 4096;
 const JOBS_OF_A_COMMIT_MAX: usize = 256;
 
@@ -172,13 +172,14 @@ impl Item {
     }
 }
 
-/// A row's change of the search index.
+/// The change that a row makes to the search index.
 struct SearchChange {
     document: String,
     is_new: bool,
 }
 
-/// A commit's effects besides the rows. Index changes are written at its end and in the order of rows, which FTS5 handles best.
+/// The effects of a commit besides the rows. The changes of the index are written at the end of the commit, in the order of the
+/// rows, because this is fastest with FTS5.
 #[derive(Default)]
 struct Commit {
     search: BTreeMap<i64, SearchChange>,
@@ -209,7 +210,7 @@ impl Commit {
     }
 }
 
-/// Sends the result to the waiting caller, once the commit is durable.
+/// Sends the result to the waiting caller, when the commit is durable.
 type Answer = Box<dyn FnOnce() + Send>;
 type Job = Box<dyn FnOnce(&Connection, &mut Commit) -> Answer + Send>;
 
@@ -230,7 +231,7 @@ fn connect(file: &Path) -> Connection {
              PRAGMA cache_size=-16384;",
         )
         .unwrap();
-    // Without this, SQLite plans a statement again each time a value is bound to its LIMIT or LIKE.
+    // Without this, SQLite plans a statement again whenever a value is bound to its LIMIT or LIKE.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
     connection.set_prepared_statement_cache_capacity(128);
     connection

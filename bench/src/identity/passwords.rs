@@ -1,4 +1,4 @@
-//! The floor of a sign-in: argon2id with the server's parameters, on every core, without a server.
+//! The floor for a sign-in: argon2id with the server's parameters on every core, without a server.
 
 use std::time::{Duration, Instant};
 

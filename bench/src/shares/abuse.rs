@@ -1,4 +1,4 @@
-//! The abuses, and the cost of each for others.
+//! The abuses, and the cost of each of them for other callers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::client::{ask, ask_and_leave_unread, at_once, beside, by, from, millis
 use super::subject::Subject;
 use crate::report::grouped;
 
-/// Records whose list is nearly as large as a response may be.
+/// The number of records in a list that is nearly as large as a response may be.
 const LISTED: usize = 64;
 const LARGE_TEXT_BYTES: usize = 950_000;
 /// How long responses are left unread before the memory is measured. The line below is the time before the second measurement.
 const UNREAD: Duration = Duration::from_secs(10);
 const UNREAD_LONGER: Duration = Duration::from_secs(45);
-/// A bulk update of as much data as one call may change.
+/// The number of records of a bulk update that changes as much data as one call may change.
 const UPDATED: usize = 400;
 const UPDATED_TEXT_BYTES: usize = 30_000;
 const UPDATES: usize = 40;
@@ -120,7 +120,7 @@ impl<'a> Growth<'a> {
 /// Sends a request over this many connections and reads no response. Returns the growth of the server's memory.
 async fn left_unread(subject: &Subject<'_>, count: usize, request: &[u8]) -> Figures {
     let address = &subject.admin.address;
-    // One response is read before, so that its memory exists already.
+    // One response is read before, so that the memory for it already exists.
     assert_eq!(ask(address, request).await.status, 200);
     let growth = Growth::begin(subject);
     let mut unread = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests of an attacker, and of other callers meanwhile.
+//! Requests of an attacker, and the requests of other callers at the same time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct Asked {
     pub(super) bytes: usize,
 }
 
-/// The bytes of a request by this side.
+/// The bytes of a request of this side.
 pub(super) fn by(side: &Side, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
     request(method, path, side.token.as_deref(), body.map(Value::to_string).as_deref())
 }
@@ -32,7 +32,7 @@ pub(super) fn from(address: &str, method: &str, path: &str, body: Option<&str>) 
     request_with(method, path, None, &format!("host: 127.0.0.1\r\nx-forwarded-for: {address}\r\n"), body)
 }
 
-/// Sends a request over a new connection and reads the whole response.
+/// Sends a request over a new connection, and reads the complete response.
 pub(super) async fn ask(address: &str, bytes: &[u8]) -> Asked {
     let begun = Instant::now();
     let asked = tokio::time::timeout(ANSWER_TIME_MAX, whole_answer(address, bytes)).await;
@@ -97,7 +97,7 @@ pub(super) fn milliseconds(time: Duration) -> String {
     format!("{} ms", crate::report::grouped(time.as_secs_f64() * 1000.0))
 }
 
-/// Repeats each of these requests until `attack` is over. Returns the result of each.
+/// Repeats each of these requests until `attack` has ended. Returns the result of each request.
 pub(super) async fn beside<T>(address: &str, requests: &[Vec<u8>], attack: impl Future<Output = T>) -> (T, Vec<Fared>) {
     let watches = requests.iter().map(|bytes| {
         let (address, bytes) = (address.to_owned(), bytes.clone());
@@ -122,7 +122,7 @@ pub(super) async fn beside<T>(address: &str, requests: &[Vec<u8>], attack: impl 
     (came, all)
 }
 
-/// Sends the same request `count` times at once. Returns the result of the responses.
+/// Sends the same request `count` times at once. Returns the combined result of the responses.
 pub(super) async fn at_once(address: &str, count: usize, bytes: &[u8]) -> Fared {
     let tasks: Vec<_> = (0..count)
         .map(|_| {

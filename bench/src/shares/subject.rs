@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
         String::from_utf8_lossy(&buffer[body]).into_owned()
     }
 
-    /// Another connection to its database.
+    /// Another connection to the server's database.
     pub(super) async fn database(&self) -> Database {
         match self.cluster {
             Some(cluster) => Database::Postgres(cluster.connect(DATABASE).await),

@@ -1,4 +1,4 @@
-//! The same reads and writes by REST, GraphQL and MCP, with one session and the same fields.
+//! The same reads and writes by REST, GraphQL and MCP, with the same session and the same fields.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (St
     ("the same operation by each surface".to_owned(), Table { head, rows })
 }
 
-/// Prepares tasks with a project. The newest of them also have an owner.
+/// Prepares tasks with projects. The newest tasks also have owners.
 async fn prepare(side: &mut Side, rows: u32) {
     side.post("/api/v1/objects", &json!({ "name": "person", "fields": [{ "name": "name", "type": "text" }] })).await;
     let owner = json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "person" });
@@ -166,7 +166,7 @@ fn by_id(side: &Side, body: impl Fn(&str) -> Value + Send + Sync + 'static, path
     })
 }
 
-/// Sets another priority for one record after the other. If `path` is empty, it uses the record's own path.
+/// Sets another priority in one record after the other. If `path` is empty, it uses the record's own path.
 fn updates(side: &Side, body: impl Fn(&str, Value) -> Value + Send + Sync + 'static, path: &'static str) -> MakeRequest {
     let side = side.clone();
     Arc::new(move |connection, number| {

@@ -1,4 +1,4 @@
-//! Many objects: the cost of their schema, and the effect of a change on the requests after it.
+//! Many objects: the cost of their schema, and the effect of a change on the next requests.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use crate::load::{exchange, request};
 use crate::report::{Table, grouped};
 use crate::side::Side;
 
-/// Changes that are made and measured.
+/// The number of changes that are made and measured.
 const CHANGES: usize = 15;
-/// Requests whose median is the usual time.
+/// The number of requests whose median is the usual time.
 const USUAL: usize = 200;
 
 pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (String, Table) {
@@ -40,7 +40,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (St
 
 async fn one(options: &Options, cluster: Option<&Cluster>, objects: usize) -> Vec<String> {
     let mut subject = Subject::start(&options.binary, cluster, "schemas", &[]).await;
-    // The benchmark's own objects count too.
+    // The benchmark's own objects are included in this number.
     for number in 2..objects {
         let kinds = ["text", "integer", "boolean", "decimal", "datetime", "json", "email", "big_integer"];
         let mut fields: Vec<_> = kinds.iter().map(|kind| json!({ "name": format!("a_{kind}"), "type": kind })).collect();

@@ -41,7 +41,8 @@ impl App {
     /// Loads the catalogue. The receiver gets the log lines of blocks. The caller has to store them with
     /// [`App::store_block_logs`].
     ///
-    /// # Errors If the database does not answer, or if its catalogue cannot be read.
+    /// # Errors
+    /// If the database does not answer, or if its catalogue cannot be read.
     pub async fn new(
         store: Store,
         settings: Settings,

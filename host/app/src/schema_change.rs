@@ -362,8 +362,8 @@ impl App {
     /// Drops an object with its records and its own relationships. With `cascade`, it also drops the relationships of other
     /// objects that need the object, and the groups of `uniqueTogether` and `indexes` with their keys.
     ///
-    /// # Errors `object_in_use` if a relationship of another object, or a condition of a role's grant on another object, needs
-    /// it.
+    /// # Errors
+    /// `object_in_use` if a relationship of another object, or a condition of a role's grant on another object, needs it.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;

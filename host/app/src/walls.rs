@@ -201,7 +201,7 @@ fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// The text of all blocks `impl App { … }`.
+/// The text inside all blocks `impl App { … }`.
 fn methods_of_app(code: &str) -> String {
     let blocks = code.split("\nimpl App {\n").skip(1);
     blocks.map(|block| block.split("\n}").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")

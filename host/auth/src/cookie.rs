@@ -36,7 +36,8 @@ fn decode_component(text: &str) -> String {
 }
 
 impl CookieSigner {
-    /// # Errors If the secret cannot be used as a key.
+    /// # Errors
+    /// If the secret cannot be used as a key.
     pub fn new(secret: &[u8], is_https: bool) -> Result<CookieSigner, String> {
         let key = Hmac::new_from_slice(secret).map_err(|error| error.to_string())?;
         let name = if is_https { "__Secure-svc.session_token" } else { "svc.session_token" };

@@ -26,7 +26,8 @@ pub struct RecordVersion {
 }
 
 impl EtagKey {
-    /// # Errors If no key can be derived from the secret.
+    /// # Errors
+    /// If no key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<EtagKey, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase record etags"), master_secret);
         let mut key = [0; 32];

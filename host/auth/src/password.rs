@@ -78,7 +78,8 @@ fn hash_now(password: &str) -> Result<String, String> {
 }
 
 impl PasswordHasher {
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn new() -> Result<PasswordHasher, String> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(PasswordHasher {

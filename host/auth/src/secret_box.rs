@@ -34,7 +34,8 @@ pub struct SecretBox {
 }
 
 impl SecretBox {
-    /// # Errors If no key can be derived from the secret.
+    /// # Errors
+    /// If no key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<SecretBox, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase secrets at rest"), master_secret);
         let (mut key, mut key_id) = ([0; 32], [0; KEY_ID_BYTES]);
@@ -51,7 +52,8 @@ impl SecretBox {
 
     /// Encrypts `secret`. `purpose` says what the secret is used for, and is needed to decrypt it.
     ///
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
         Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
     }
@@ -59,7 +61,8 @@ impl SecretBox {
     /// Does the same as [`SecretBox::seal`] for a large value. Returns the key's id, the nonce, and the ciphertext with its tag
     /// as bytes.
     ///
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn seal_bytes(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
         Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
     }
@@ -91,7 +94,8 @@ impl SecretBox {
         self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)
     }
 
-    /// # Errors If the value was encrypted under another key or for another purpose, or if it was changed.
+    /// # Errors
+    /// If the value was encrypted under another key or for another purpose, or if it was changed.
     pub fn open(&self, purpose: &str, sealed: &Sealed) -> Result<String, Unsealed> {
         if sealed.key_id != self.key_id {
             return Err(Unsealed::OtherKey);

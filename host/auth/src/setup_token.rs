@@ -7,7 +7,8 @@ const TOKEN_BYTES: usize = 16;
 
 /// Derives the token of a database. All instances with the same master secret derive the same token, also after a restart.
 ///
-/// # Errors If no key can be derived from the secret.
+/// # Errors
+/// If no key can be derived from the secret.
 pub fn setup_token(master_secret: &[u8], database_id: &str) -> Result<String, String> {
     let derive = Hkdf::<Sha256>::new(Some(b"blockbase setup token"), master_secret);
     let mut token = [0; TOKEN_BYTES];

@@ -8,7 +8,8 @@ pub const WEBHOOK_SECRET_PREFIX: &str = "whsec_";
 
 /// A new webhook secret: the prefix and 256 random bits in base62.
 ///
-/// # Errors If the system cannot provide randomness.
+/// # Errors
+/// If the system cannot provide randomness.
 pub fn new_webhook_secret() -> Result<String, String> {
     crate::token::random().map(|digits| format!("{WEBHOOK_SECRET_PREFIX}{digits}"))
 }
@@ -17,7 +18,8 @@ pub fn new_webhook_secret() -> Result<String, String> {
 ///
 /// Each `v1` is the HMAC-SHA256 of `<t>.<body>`. Its key is the complete secret, with the prefix.
 ///
-/// # Errors If a secret cannot be used as a key.
+/// # Errors
+/// If a secret cannot be used as a key.
 pub fn webhook_signature(secrets: &[String], unix_seconds: i64, body: &[u8]) -> Result<String, String> {
     let mut header = format!("t={unix_seconds}");
     for secret in secrets {

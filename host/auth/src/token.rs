@@ -23,7 +23,8 @@ pub(crate) fn random() -> Result<String, String> {
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn random() -> Result<ApiKey, String> {
         random().map(|digits| ApiKey(format!("{API_KEY_PREFIX}{digits}")))
     }
@@ -48,7 +49,8 @@ impl ApiKey {
 pub struct SessionToken(String);
 
 impl SessionToken {
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn random() -> Result<SessionToken, String> {
         random().map(SessionToken)
     }
@@ -68,7 +70,8 @@ impl SessionToken {
 pub struct LinkToken(String);
 
 impl LinkToken {
-    /// # Errors If the system cannot provide randomness.
+    /// # Errors
+    /// If the system cannot provide randomness.
     pub fn random() -> Result<LinkToken, String> {
         random().map(LinkToken)
     }

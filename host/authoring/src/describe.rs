@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 /// The manifest of `block.json` with the component's additions. These are the handlers that its code declares, and the host interfaces
 /// that it imports, in `requires.plugins`.
 ///
-/// # Errors A sentence for the author, if the component does not run or its description has an unknown form.
+/// # Errors
+/// A sentence for the author, if the component does not run or its description has an unknown form.
 pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String> {
     let description = description_of(component)?;
     for plugin in description.plugins {

@@ -11,7 +11,8 @@ pub struct Interface {
 
 /// Reads a component's interface.
 ///
-/// # Errors If the file is truncated.
+/// # Errors
+/// If the file is truncated.
 pub fn interface_of(component: &[u8]) -> Result<Interface, BinaryReaderError> {
     let mut interface = Interface::default();
     let mut depth = 0_usize;

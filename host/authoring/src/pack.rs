@@ -30,7 +30,8 @@ impl std::error::Error for PackError {}
 /// A core module without a component type gets the component type of the block interface. A module of WASI preview 1 gets the
 /// adapter.
 ///
-/// # Errors A sentence about the fault of the file or the manifest.
+/// # Errors
+/// A sentence about the fault of the file or the manifest.
 pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
     let checked = parse_manifest(manifest).map_err(|error| PackError(error.message))?;
     let component = componentize(wasm)?;
@@ -105,7 +106,8 @@ fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
 
 /// Turns a core module into a component. A component is returned unchanged.
 ///
-/// # Errors A sentence about the fault of the module.
+/// # Errors
+/// A sentence about the fault of the module.
 pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
     if !(module.starts_with(b"\0asm") && Parser::is_core_wasm(module)) {
         return Ok(module.to_vec());
@@ -136,7 +138,8 @@ pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
 /// Adds a component type to the core module of an SDK whose linker cannot add it. It is the type of a block that may import every
 /// interface of the host. The component does not contain imports that the module does not use.
 ///
-/// # Errors A sentence about the fault of the module.
+/// # Errors
+/// A sentence about the fault of the module.
 pub(crate) fn with_sdk_world(module: &[u8]) -> Result<Vec<u8>, PackError> {
     let explain = |error: anyhow::Error| PackError(format!("The core module cannot be given its component type: {error:#}."));
     let mut resolve = Resolve::default();

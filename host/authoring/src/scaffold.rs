@@ -75,7 +75,8 @@ fn world(imports: impl IntoIterator<Item = String>) -> String {
 
 /// Makes a new block from the template of a language.
 ///
-/// # Errors If no block can have this name, or if the folder is not empty.
+/// # Errors
+/// If no block can have this name, or if the folder is not empty.
 pub fn new_block(language: Language, name: &str, directory: &Path) -> Result<(), String> {
     parse_manifest(&serde_json::json!({ "name": name, "version": "0.1.0" }).to_string()).map_err(|error| error.message)?;
     if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {

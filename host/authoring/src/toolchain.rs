@@ -88,7 +88,8 @@ pub struct BuiltBlock {
 
 /// Builds the block in `directory` for release. The output of the tools goes to standard error.
 ///
-/// # Errors If the language is unknown, a tool is missing, or the sources do not compile.
+/// # Errors
+/// If the language is unknown, a tool is missing, or the sources do not compile.
 pub fn build(directory: &Path, manifest: &Value, options: BuildOptions) -> Result<BuiltBlock, String> {
     let language = Language::of(directory)?;
     let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;

@@ -81,7 +81,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// # Errors If the thread cannot be started.
+    /// # Errors
+    /// If the thread cannot be started.
     #[expect(clippy::disallowed_methods, reason = "the ticker has a thread of its own")]
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
         let engine = engine.weak();
@@ -100,7 +101,7 @@ impl Ticker {
                 }
                 idle = 0;
                 resting.store(true, Ordering::SeqCst);
-                // If the ticker was not yet at rest when such a call began, that call did not wake it.
+                // A call may have begun just before the ticker came to rest. Such a call did not wake the ticker.
                 if runs.load(Ordering::SeqCst) == 0 {
                     std::thread::park();
                 }

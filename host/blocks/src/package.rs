@@ -15,7 +15,8 @@ pub const MANIFEST_SECTION: &str = "blockbase:manifest";
 
 /// Returns the manifest of a packed file, after checking that the file is a complete and valid component.
 ///
-/// # Errors `invalid_block` if the file is text, truncated, not a component, precompiled, or has no valid manifest.
+/// # Errors
+/// `invalid_block` if the file is text, truncated, not a component, precompiled, or has no valid manifest.
 pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
     check_component(file)?;
     let sections =
@@ -32,7 +33,8 @@ pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
 
 /// Checks that a file is a complete and valid component.
 ///
-/// # Errors `invalid_block` if the file is text, truncated, not a component, or precompiled.
+/// # Errors
+/// `invalid_block` if the file is text, truncated, not a component, or precompiled.
 pub fn check_component(file: &[u8]) -> Result<()> {
     if wasmtime::Engine::detect_precompiled(file).is_some() {
         return Err(invalid("The file is precompiled machine code. Send the component; the server compiles it itself."));

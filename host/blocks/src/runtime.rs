@@ -95,7 +95,8 @@ struct Loaded {
 }
 
 impl Runtime {
-    /// # Errors A sentence for the operator, if the machine cannot run the engine or the cache cannot be made.
+    /// # Errors
+    /// A sentence for the operator, if the machine cannot run the engine or the cache cannot be made.
     pub fn new(settings: RuntimeSettings, app: Weak<App>) -> std::result::Result<Runtime, String> {
         let explain = |error: wasmtime::Error| format!("The block runtime cannot start: {error:#}");
         let engine = engine::running(settings.memory_bytes_max).map_err(explain)?;

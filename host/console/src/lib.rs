@@ -1,6 +1,6 @@
 //! The console at `/admin`: the page and the files that it loads. The binary contains all of them.
 //!
-//! The sources are in `console/` of the checkout. Their build writes `assets/`, as `README.md` beside this crate describes. The
+//! The sources are in `console/` of the checkout. Their build writes `assets/`, as this crate's `README.md` describes. The
 //! console has no rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this
 //! crate must not know operations, callers or axum.
 #![forbid(unsafe_code)]

@@ -62,7 +62,8 @@ struct Tags {
 }
 
 impl File {
-    /// # Errors If the content type is not a valid header value.
+    /// # Errors
+    /// If the content type is not a valid header value.
     pub fn new(content_type: &str, packed: &'static [u8]) -> Result<File, String> {
         let content_type = HeaderValue::from_str(content_type).map_err(|_| format!("{content_type:?} is not a content type"))?;
         Ok(File { content_type, packed, unpacked: OnceLock::new(), tags: OnceLock::new() })

@@ -55,7 +55,8 @@ impl Call {
 
     /// The request that `context` is about.
     ///
-    /// # Errors If rmcp lost the request, which is a defect.
+    /// # Errors
+    /// If rmcp lost the request, which is a defect.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Result<Arc<Call>> {
         let parts = context.extensions.get::<http::request::Parts>();
         let call = parts.and_then(|parts| parts.extensions.get::<Arc<Call>>());

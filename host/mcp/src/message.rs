@@ -66,7 +66,8 @@ fn is_id(raw: &RawValue) -> bool {
 }
 
 impl Message {
-    /// # Errors If the text is not a JSON-RPC 2.0 message, or if a call does not name a tool.
+    /// # Errors
+    /// If the text is not a JSON-RPC 2.0 message, or if a call does not name a tool.
     pub(crate) fn parse(text: &str) -> Result<Message, Malformed> {
         let malformed = |code, message: String, id: Option<&RawValue>| Malformed { code, message, id: id.map(ToOwned::to_owned) };
         let envelope: Envelope<'_> = strict_from_str(text).map_err(|error| {

@@ -88,7 +88,8 @@ impl Session {
 
     /// Counts a stream as open until the result is dropped.
     ///
-    /// # Errors `rate_limited` if the session has too many open streams.
+    /// # Errors
+    /// `rate_limited` if the session has too many open streams.
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
         let mut state = self.state.lock();
         if state.streams >= STREAMS_OF_ONE_MAX {
@@ -101,7 +102,8 @@ impl Session {
 
     /// Registers a request, which can be cancelled until the result is dropped.
     ///
-    /// # Errors `invalid_request` if another running request has this id, `unavailable` if too many requests run.
+    /// # Errors
+    /// `invalid_request` if another running request has this id, `unavailable` if too many requests run.
     pub(crate) fn run(self: &Arc<Self>, id: &str) -> Result<Running> {
         let mut state = self.state.lock();
         if state.running.contains_key(id) {
@@ -186,7 +188,8 @@ impl Sessions {
 
     /// The caller's session that the request names. The session of another caller counts as missing.
     ///
-    /// # Errors The answer to a request that names no session, or a session that does not exist.
+    /// # Errors
+    /// The answer to a request that names no session, or a session that does not exist.
     pub(crate) fn named(&self, headers: &HeaderMap, caller: &Caller) -> Result<Arc<Session>, Box<Answer>> {
         let Some(id) = headers.get(SESSION_HEADER) else { return Err(Box::new(answer::no_session(false))) };
         let missing = || Box::new(answer::no_session(true));

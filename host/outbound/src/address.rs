@@ -70,8 +70,9 @@ impl AddressPolicy {
 
     /// Checks a URL before its host name is resolved.
     ///
-    /// # Errors If the URL has another scheme than http or https, if its host is an address that must not be called, or if it
-    /// names the machine itself.
+    /// # Errors
+    /// If the URL has another scheme than http or https, if its host is an address that must not be called, or if it names the
+    /// machine itself.
     pub fn check_url(self, url: &Url) -> Result<(), Refused> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refused::Scheme);

@@ -84,7 +84,8 @@ impl Client {
 
     /// Makes a call. A response with any status is a success.
     ///
-    /// # Errors [`Failure`], if the call is refused, too slow, or breaks.
+    /// # Errors
+    /// [`Failure`], if the call is refused, too slow, or breaks.
     pub async fn send(&self, request: Request) -> Result<Answer, Failure> {
         // If a host is an address, the resolver does not get it. So the URL is checked first.
         self.policy.check_url(&request.url).map_err(Failure::Refused)?;

@@ -99,8 +99,8 @@ fn is_final(code: u16, text: &str) -> bool {
         return false;
     }
     match enhanced_status(text) {
-        // These are the states of a mailbox that does not exist or cannot be used, without the statuses that are about the
-        // sender, and the statuses about the content.
+        // Subject 1: a mailbox that does not exist, without the statuses that are about the sender. Subject 2: the state of a
+        // mailbox. Subject 6: the content.
         Some((1, detail)) => matches!(detail, 1..=4 | 6 | 10),
         Some((subject, _)) => matches!(subject, 2 | 6),
         None if matches!(code, 550 | 552) => {
@@ -121,7 +121,8 @@ impl Mailer {
     /// A mailer that sends through `url`: `smtps://user:password@host:465`, or `smtp://…?tls=required` for a connection that
     /// begins without TLS and then switches to it. `smtp://` without `tls` is only allowed for a loopback address.
     ///
-    /// # Errors The fault of the URL or of the sender. The text never shows the URL, because it contains a password.
+    /// # Errors
+    /// The fault of the URL or of the sender. The text never shows the URL, because it contains a password.
     pub fn smtp(url: &str, from: &str) -> Result<Mailer, String> {
         const FORM: &str = "an address like smtps://user:password@mail.example.com or smtp://mail.example.com?tls=required";
         let url = Url::parse(url).map_err(|_| format!("needs {FORM}."))?;
@@ -170,7 +171,8 @@ impl Mailer {
 
     /// A mailer that writes each mail to the log.
     ///
-    /// # Errors The fault of the sender.
+    /// # Errors
+    /// The fault of the sender.
     pub fn log(from: &str) -> Result<Mailer, String> {
         let from: Mailbox = from.parse().map_err(|_| "needs an address like Example <mail@example.com>.".to_owned())?;
         Ok(Mailer { domain: from.email.domain().to_owned(), from, way: Way::Log })
@@ -178,7 +180,8 @@ impl Mailer {
 
     /// Sends a mail within `timeout`.
     ///
-    /// # Errors The reason for the failure. If the time ran out, the server may have accepted the mail anyway.
+    /// # Errors
+    /// The reason for the failure. If the time ran out, the server may have accepted the mail anyway.
     pub async fn send(&self, mail: &Mail, timeout: Duration) -> Result<(), MailFailure> {
         match &self.way {
             Way::Log => {

@@ -290,7 +290,8 @@ impl ListRequest {
 
     /// Reads the decoded query parameters of an export: those of the list, except those of pages.
     ///
-    /// # Errors `invalid_request` for `page`, `pageSize` and `expand`, in addition to those of the list.
+    /// # Errors
+    /// `invalid_request` for `page`, `pageSize` and `expand`, in addition to those of the list.
     pub fn export_from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ExportRequest> {
         let (mut of_list, mut limit, mut offset, mut named) = (Vec::new(), None, 0, Vec::new());
         for (name, value) in pairs {
@@ -387,6 +388,9 @@ impl ListRequest {
     }
 
     /// Checks the limits of the request, and drops an empty search term.
+    ///
+    /// # Errors
+    /// `invalid_request` for too many filters, and for an invalid search term.
     pub fn checked(mut self) -> Result<ListRequest> {
         if self.filters.len() + self.wheres.len() > FILTERS_MAX {
             return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));

@@ -43,7 +43,8 @@ const BYTES_MAX: usize = 200;
 const ANY_MAX: usize = 3;
 
 impl TopicPattern {
-    /// # Errors `invalid_request` for an empty segment, a wildcard inside a word, or a pattern that exceeds the limits.
+    /// # Errors
+    /// `invalid_request` for an empty segment, a wildcard inside a word, or a pattern that exceeds the limits.
     pub fn parse(text: &str) -> Result<TopicPattern> {
         let refuse = |why: &str| {
             Error::invalid_request(format!(

@@ -214,7 +214,8 @@ impl Object {
     /// The users of the service as records, which relationships can lead to. They are read like the records of any object, but
     /// only written under `/api/v1/users`.
     ///
-    /// # Errors This definition causes no errors.
+    /// # Errors
+    /// This definition causes no errors.
     pub(crate) fn users() -> Result<Object> {
         let definition = serde_json::json!({
             "name": USERS,

@@ -250,7 +250,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Failure> {
     let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
     if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
         if kept.is_new {
-            // The database was made with another secret. So the generated secret must not stay in the place of that one.
+            // The database was made with another secret. So the generated secret must not take its place.
             let _ = std::fs::remove_file(&secret_file);
         }
         return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));

@@ -10,7 +10,8 @@ use crate::config::{Config, LogFormat};
 
 /// Starts logging to standard error, and telemetry if it is on.
 ///
-/// # Errors A line that names the variable, if `SVC_LOG` is not a filter, or if a variable of OpenTelemetry is malformed.
+/// # Errors
+/// A line that names the variable, if `SVC_LOG` is not a filter, or if a variable of OpenTelemetry is malformed.
 pub(crate) fn start(config: &Config) -> Result<Option<Telemetry>, String> {
     // Telemetry also logs while it starts. So there is a temporary log for that time. The final log can be made only after the
     // start, because it contains telemetry's layer.

@@ -149,7 +149,8 @@ impl Connection {
 
     /// All rows. The last `hidden` of `columns` are read but not shown.
     ///
-    /// # Errors The errors of [`Connection::fetch_json`].
+    /// # Errors
+    /// The errors of [`Connection::fetch_json`].
     pub async fn fetch_records(
         &mut self,
         statement: Statement,

@@ -308,7 +308,8 @@ async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, 
 impl Connection {
     /// Writes an event and its delivery rows.
     ///
-    /// # Errors The errors of [`Connection::emit_all`].
+    /// # Errors
+    /// The errors of [`Connection::emit_all`].
     pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
         self.emit_all(vec![event]).await
     }

@@ -164,7 +164,8 @@ enum Engine {
 impl Store {
     /// Opens the database and brings its system tables to this version.
     ///
-    /// # Errors A sentence for the operator: the server cannot connect to the database, or a newer version has migrated it.
+    /// # Errors
+    /// A sentence for the operator: the server cannot connect to the database, or a newer version has migrated it.
     pub async fn open(location: Location, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Store, String> {
         let engine = match location {
             Location::Sqlite { file } => {
@@ -350,7 +351,8 @@ impl Store {
 
     /// Listens for hints that other instances give to the dispatchers. Other instances exist only on Postgres.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub async fn listen(&self) -> Result<Option<Hints>> {
         match &self.engine {
             Engine::Sqlite(_) => Ok(None),

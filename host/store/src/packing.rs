@@ -68,7 +68,8 @@ fn compress(payload: &[u8]) -> std::io::Result<Vec<u8>> {
 
 /// The payload of a row. `text` is the index of the column `payload`. The columns `payload_bytes` and `packed` follow it.
 ///
-/// # Errors If the row is damaged.
+/// # Errors
+/// If the row is damaged.
 pub(crate) fn payload_of(row: &Row, text: usize) -> Result<String, DbError> {
     let payload = match row.optional_integer(text + 1)? {
         None => row.text(text)?,

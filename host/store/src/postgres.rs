@@ -281,7 +281,8 @@ pub struct Hints {
 impl Hints {
     /// The name of the instance that gave the next hint. If the connection is lost, this continues on a new one.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub async fn next(&mut self) -> Result<String> {
         let hint = self.listener.recv().await.map_err(statement::db_error)?;
         Ok(hint.payload().to_owned())

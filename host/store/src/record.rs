@@ -45,7 +45,8 @@ impl Record {
 
     /// The row's version, which increases with each change of the row.
     ///
-    /// # Errors If the statement did not select it.
+    /// # Errors
+    /// If the statement did not select it.
     pub fn version(&self) -> Result<i64, DbError> {
         self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
     }
@@ -111,7 +112,8 @@ impl RecordWriter {
     /// Appends one row, unless the maximum number is reached, and returns its number of bytes. `cell` appends the JSON of one
     /// column.
     ///
-    /// # Errors If the rows have more bytes than allowed.
+    /// # Errors
+    /// If the rows have more bytes than allowed.
     pub(crate) fn row(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         if self.rows == self.rows_max {
             self.has_more = true;

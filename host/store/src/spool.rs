@@ -319,7 +319,8 @@ impl SpoolReader {
 
     /// The next bytes. `None` at the end.
     ///
-    /// # Errors If some bytes are missing. No further bytes follow.
+    /// # Errors
+    /// If some bytes are missing. No further bytes follow.
     pub async fn next(&mut self) -> Option<Result<Bytes, Incomplete>> {
         loop {
             let something = self.0.something.notified();

@@ -5,7 +5,7 @@ use crate::bindings::blockbase::block::types;
 /// The context of one call.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The id of the call, as in the log.
+    /// The id of the call, which is also in the log.
     pub call_id: String,
     /// The caller. `None` for events, for hooks and for callers without a credential.
     pub actor: Option<Actor>,

@@ -21,15 +21,15 @@ pub struct Page<T> {
 pub struct Pagination {
     /// The number of the page, from 1.
     pub page: u64,
-    /// Most records of a page.
+    /// The maximum number of records on a page.
     pub page_size: u64,
     /// `None` if the query has `"count": "none"`.
     pub total_count: Option<u64>,
     /// `None` if the query has `"count": "none"`.
     pub total_pages: Option<u64>,
-    /// Whether there is a page after it.
+    /// Whether there is a page after this one.
     pub has_next_page: bool,
-    /// Whether there is a page before it.
+    /// Whether there is a page before this one.
     pub has_previous_page: bool,
 }
 
@@ -71,7 +71,7 @@ pub fn create<T: DeserializeOwned>(object: &str, values: impl Serialize) -> Resu
     Ok(serde_json::from_str(&data::create(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?)
 }
 
-/// Creates several records, all or none. Returns their ids in order.
+/// Creates several records. Either all or none of them are created. Returns their ids in order.
 pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, Error> {
     #[derive(serde::Deserialize)]
     struct Created {
@@ -82,7 +82,7 @@ pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, 
     Ok(created.ids)
 }
 
-/// Changes a record and returns it. A numeric field also takes `{ "$inc": n }` and `{ "$dec": n }`.
+/// Changes a record and returns it. A numeric field also accepts `{ "$inc": n }` and `{ "$dec": n }`.
 pub fn update<T: DeserializeOwned>(object: &str, id: &str, changes: impl Serialize) -> Result<T, Error> {
     Ok(serde_json::from_str(&data::update(object, id, &serde_json::to_string(&changes)?).map_err(Error::of_host)?)?)
 }
@@ -96,13 +96,13 @@ pub struct Upserted<T> {
     pub data: T,
 }
 
-/// Inserts a record, or updates the one with the same values in the unique target `on_conflict`.
+/// Inserts a record, or updates the record with the same values in the unique columns `on_conflict`.
 pub fn upsert<T: DeserializeOwned>(object: &str, values: impl Serialize, on_conflict: &[&str]) -> Result<Upserted<T>, Error> {
     let target: Vec<String> = on_conflict.iter().map(|name| (*name).to_owned()).collect();
     Ok(serde_json::from_str(&data::upsert(object, &serde_json::to_string(&values)?, &target).map_err(Error::of_host)?)?)
 }
 
-/// Links a record with others by a many_to_many relation key. Returns the number of new links.
+/// Links a record with other records, by the key of a many_to_many relation. Returns the number of new links.
 pub fn link(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
     data::link(object, id, relation, ids).map_err(Error::of_host)
 }
@@ -122,7 +122,8 @@ pub fn delete_many(object: &str, ids: &[String]) -> Result<Vec<String>, Error> {
     data::delete_many(object, ids).map_err(Error::of_host)
 }
 
-/// Makes several writes, all or none: `[{ op, object, id?, values? }]`. Returns their results in order.
+/// Makes several writes. Either all or none of them take effect. The form is `[{ op, object, id?, values? }]`. Returns their
+/// results in order.
 pub fn batch(operations: impl Serialize) -> Result<Vec<serde_json::Value>, Error> {
     Ok(serde_json::from_str(&data::batch(&serde_json::to_string(&operations)?).map_err(Error::of_host)?)?)
 }

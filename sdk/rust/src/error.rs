@@ -9,11 +9,11 @@ use crate::bindings::blockbase::block::types;
 /// `action_failed` with its message and those of its causes.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Lower-case words joined by `_`.
+    /// The code, as lower-case words joined by `_`.
     pub code: String,
     /// A sentence for people.
     pub message: String,
-    /// JSON text.
+    /// Further details as JSON text.
     pub details: Option<String>,
 }
 

@@ -14,14 +14,14 @@ pub struct Event<Payload = Value> {
     pub topic: String,
     /// The event's payload.
     pub payload: Payload,
-    /// When it happened: RFC 3339, in UTC.
+    /// The time of the change, as RFC 3339 in UTC.
     pub occurred_at: String,
-    /// The number of the attempt, 1 for the first delivery.
+    /// The number of the attempt. It is 1 for the first delivery.
     pub attempt: u32,
 }
 
-/// The payload of `data.<object>.created`, `.updated` and `.deleted`. Those of `.linked` and `.unlinked` have only
-/// `object`, `id`, `op` and `actor` of these members.
+/// The payload of `data.<object>.created`, `.updated` and `.deleted`. Of these members, the payloads of `.linked` and `.unlinked`
+/// have only `object`, `id`, `op` and `actor`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordChange<Record = Value> {
     /// The object's name.
@@ -44,7 +44,7 @@ pub struct RecordChange<Record = Value> {
     pub actor: Option<Actor>,
 }
 
-/// The default of an `Option`. It does not demand that the record type has a default.
+/// The default of an `Option`. With it, the record type need not have a default.
 fn none<T>() -> Option<T> {
     None
 }

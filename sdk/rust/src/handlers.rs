@@ -25,12 +25,12 @@ pub enum Kind {
     Subscription,
 }
 
-/// A function with an attribute. Of the three calls, only that of its kind is implemented.
+/// A function with an attribute. Only the call of the function's kind is implemented, not the two others.
 pub trait Handler {
     const NAME: &'static str;
     const KIND: Kind;
 
-    /// Its entry in the manifest, as far as the code shows it.
+    /// The handler's entry in the manifest, as far as the code determines it.
     fn describe() -> Value;
 
     fn action(_context: &Context, _input: &str) -> Result<String, Error> {
@@ -162,8 +162,8 @@ fn described_action(name: &str, description: &str, timeout_ms: Option<u64>, rbac
     Value::Object(entry)
 }
 
-/// The schema of a value that is always an object. An input of any value has no type of its own. Rust's name of the type says nothing to
-/// callers.
+/// The schema of a value that is always an object. If the input can be any value, its schema has no type. The Rust name of the
+/// type is removed, because it has no meaning for callers.
 fn object_schema(schema: Value) -> Value {
     let mut members = match schema {
         Value::Object(members) => members,

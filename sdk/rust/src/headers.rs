@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Names with their values, which may be any bytes.
+/// Headers: names with their values, which may be any bytes.
 pub(crate) type Headers = Vec<(String, Vec<u8>)>;
 
 /// The first header with a name, ignoring case.
@@ -12,7 +12,7 @@ pub(crate) fn bytes<'a>(headers: &'a Headers, name: &str) -> Option<&'a [u8]> {
     headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
 }
 
-/// The same as text. `None` if it is not UTF-8.
+/// The same header as text. `None` if it is not UTF-8.
 pub(crate) fn text<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     std::str::from_utf8(bytes(headers, name)?).ok()
 }

@@ -21,7 +21,7 @@ pub struct Request {
     pub query: String,
     /// The headers in their order.
     pub headers: Headers,
-    /// The body, byte for byte as it was sent. Signatures are made of these bytes.
+    /// The body, byte for byte as it was sent. Signatures are computed from these bytes.
     pub body: Vec<u8>,
     /// The caller's IP address.
     pub remote_address: String,
@@ -33,7 +33,7 @@ impl Request {
         headers::text(&self.headers, name)
     }
 
-    /// The first header with a name, byte for byte.
+    /// The first header with a name, ignoring case, byte for byte.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         headers::bytes(&self.headers, name)
     }
@@ -103,12 +103,12 @@ impl Response {
         Response { status, headers: Headers::new(), body: Vec::new() }
     }
 
-    /// 200 with text.
+    /// A response with status 200 and text.
     pub fn text(text: impl Into<String>) -> Response {
         Response::status(200).with_header("content-type", "text/plain; charset=utf-8").with_body(text.into())
     }
 
-    /// 200 with JSON.
+    /// A response with status 200 and JSON.
     pub fn json(value: &impl Serialize) -> Result<Response, Error> {
         Ok(Response::status(200).with_header("content-type", "application/json").with_body(serde_json::to_vec(value)?))
     }

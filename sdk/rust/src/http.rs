@@ -19,7 +19,7 @@ use crate::Error;
 use crate::bindings::blockbase::block::http as wit;
 use crate::headers::{self, Headers};
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method in upper case.
@@ -30,7 +30,7 @@ pub struct Request {
     pub headers: Headers,
     /// The body, which may be any bytes.
     pub body: Option<Vec<u8>>,
-    /// Time limit of the whole exchange. Without it, the limit is the time that the call has left.
+    /// The time limit of the complete exchange. Without it, the limit is the rest of the call's time.
     pub timeout_ms: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ pub fn post(url: impl Into<String>) -> Request {
     Request::new("POST", url)
 }
 
-/// Sends a request. A response with any status is returned as a response; see [`Response::success`].
+/// Sends a request. A response is returned even if its status is an error: see [`Response::success`].
 pub fn send(request: Request) -> Result<Response, Error> {
     let Request { method, url, headers, body, timeout_ms } = request;
     let response = wit::send(&wit::Request { method, url, headers, body, timeout_ms }).map_err(Error::of_host)?;
@@ -82,7 +82,7 @@ impl Request {
         Ok(self.header("content-type", "application/json").body(serde_json::to_vec(value)?))
     }
 
-    /// Sets a time limit for the whole exchange.
+    /// Sets a time limit for the complete exchange.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u32) -> Request {
         self.timeout_ms = Some(timeout_ms);
@@ -112,7 +112,7 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    /// The response if its status is a success, otherwise the error `unavailable` with the status.
+    /// Returns the response if its status is a success. Otherwise, returns the error `unavailable` with the status.
     pub fn success(self) -> Result<Response, Error> {
         match self.is_success() {
             true => Ok(self),
@@ -125,7 +125,7 @@ impl Response {
         headers::text(&self.headers, name)
     }
 
-    /// The first header with a name, byte for byte.
+    /// The first header with a name, ignoring case, byte for byte.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         headers::bytes(&self.headers, name)
     }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// A secret by its name. An error if the manifest does not name it or nobody has set it.
+/// A secret by its name. Returns an error if the manifest does not name the secret, or if nobody has set it.
 pub fn get(name: &str) -> Result<String, Error> {
     crate::bindings::blockbase::block::secrets::get(name).map_err(Error::of_host)
 }

@@ -1,8 +1,8 @@
-//! Signatures of webhooks: HMAC with SHA-256. The time of a comparison does not show how much of a signature was right.
+//! Signatures of webhooks: HMAC with SHA-256. The time of a comparison does not show how many characters of a signature were
+//! right.
 //!
 //! ```
 //! use blockbase_sdk::signature;
-//!
 //! let signature = signature::hmac_sha256_hex(b"secret", b"body");
 //! assert!(signature::is_hmac_sha256_hex(b"secret", b"body", &signature));
 //! assert!(!signature::is_hmac_sha256_hex(b"secret", b"another body", &signature));
@@ -25,7 +25,7 @@ pub fn hmac_sha256_hex(key: &[u8], message: &[u8]) -> String {
     hmac_sha256(key, message).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Whether a hexadecimal signature is that of a message. The case of the digits does not matter.
+/// Whether a hexadecimal signature is the signature of a message. The case of the digits does not matter.
 pub fn is_hmac_sha256_hex(key: &[u8], message: &[u8], signature: &str) -> bool {
     equal(hmac_sha256_hex(key, message).as_bytes(), signature.to_ascii_lowercase().as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The clock. `std::time` has none on `wasm32-unknown-unknown`, so this is the host's clock on every target.
+//! The clock. `std::time` has no clock on `wasm32-unknown-unknown`, so this is the host's clock on every target.
 
 use std::time::{Duration, SystemTime};
 

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let directory = tempfile::tempdir().expect("a directory");
     let own = std::env::current_exe().expect("a path");
     let binary = directory.path().join("blockbase");
-    // A copy, because cargo may build another binary meanwhile.
+    // The binary is copied, because cargo may build another one meanwhile.
     std::fs::copy(own.with_file_name("blockbase"), &binary).expect("a binary beside this program");
 
     let begun = Instant::now();

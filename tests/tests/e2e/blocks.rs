@@ -91,7 +91,7 @@ on_both_engines! {
         let other = server.with_token(server.sign_up("other").await);
         call(&other, "tasks/actions/complete", json!({ "id": id })).await.expect_error(403, "forbidden");
 
-        // The lines reach the stored log soon after the call.
+        // The lines are in the stored log soon after the call.
         let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         let lines = loop {
             let lines = admin.get("/api/v1/blocks/tasks/logs").await.data();
@@ -264,7 +264,7 @@ on_both_engines! {
             .sql("SELECT e.topic, d.consumer, d.status FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq, d.consumer")
             .await;
         let mut ledger = ledger;
-        // It does not matter whether they have been delivered already.
+        // It does not matter whether these events have already been delivered.
         for row in &mut ledger {
             assert!(["pending", "delivered"].contains(&row.pop().unwrap().as_str()));
         }

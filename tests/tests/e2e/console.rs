@@ -1,4 +1,4 @@
-//! The console in a real browser, with the real binary. Each file of `tests/clients/console` is one test per engine.
+//! The console in a real browser, with the real binary. Each file of `tests/clients/console` is one test for each engine.
 //!
 //! `flows.mjs` has one flow for each screen. The gate runs it on SQLite. Only the long command runs the other tests. Screenshots go to
 //! `console-pictures/<engine>` in the target directory.
@@ -43,7 +43,7 @@ fn builder(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
 }
 
-/// Fails if there is no browser, and says what to do. Otherwise the tests would pass without testing the console.
+/// Fails if there is no browser, and gives advice. Without this check, the tests would pass without testing the console.
 fn chromium_is_there() {
     let path = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     assert!(
@@ -189,7 +189,8 @@ screens_with_a_block! {
 mod gate {
     use super::*;
 
-    /// Besides the fresh server, there are two whose admin has to be claimed, one that needs a setup token, and one that sends mail.
+    /// In addition to the new server, there are two whose admin has to be claimed, one that needs a setup token, and one that
+    /// sends mail.
     async fn on(engine: Engine) {
         let server = builder(engine).start().await;
         let to_claim = builder(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "the first password");

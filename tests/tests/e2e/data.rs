@@ -181,7 +181,7 @@ on_both_engines! {
         for id in &ids[..7] {
             assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
         }
-        // A write that fails leaves the count as it is.
+        // A write that fails does not change the count.
         admin.post("/api/v1/data/task", json!({ "title": null })).await.expect_error(400, "not_null_violation");
         let total = admin.get("/api/v1/data/task?limit=1").await.json()["pagination"]["totalCount"].clone();
         assert_eq!(total, 13);

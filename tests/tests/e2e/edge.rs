@@ -1,4 +1,5 @@
-//! The parts that every request passes: limits, origins, checks of the input, permissions of routes. Also the OpenAPI document.
+//! The parts of the server that every request passes through: limits, origins, checks of the input, permissions of routes. Also
+//! the OpenAPI document.
 
 pub(crate) mod admission;
 pub(crate) mod bad_input;

@@ -1,4 +1,4 @@
-//! The event stream: each commit appears once and in order, for callers who may see it.
+//! The event stream: each commit appears once and in order. Callers only get the commits that they may see.
 
 pub(crate) mod deliveries;
 pub(crate) mod delivery_faults;
@@ -33,7 +33,7 @@ impl Stream {
         stream
     }
 
-    /// The next frame; `None` when the stream has ended.
+    /// The next frame. `None` when the stream has ended.
     pub(crate) async fn frame(&mut self) -> Option<String> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
@@ -51,7 +51,7 @@ impl Stream {
     pub(crate) async fn event(&mut self) -> Value {
         loop {
             let frame = self.frame().await.expect("the stream goes on");
-            // On Postgres, a stream may begin with events from a moment before it. Here these are the sign-ups.
+            // On Postgres, a stream may begin with events from a moment before it. Here these are the events of the sign-ups.
             if frame.starts_with(':') || frame.contains("\"topic\":\"auth.") {
                 continue;
             }

@@ -27,7 +27,7 @@ pub(crate) struct Client<'a> {
     pub(crate) session: Option<String>,
 }
 
-/// The result of a tool: its text, and the same document as structured content, with its raw bytes.
+/// The result of a tool: its text, and the same document as structured content, both with their raw bytes.
 pub(crate) struct Called {
     pub(crate) text: String,
     pub(crate) is_error: bool,
@@ -155,7 +155,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reads until `part` was received, and drops the text up to there.
+    /// Reads until `part` has arrived, and drops the text up to there.
     async fn until(&mut self, part: &str) {
         let reading = async {
             loop {

@@ -106,7 +106,7 @@ on_both_engines! {
     async fn a_database_of_another_secret_stops_the_boot(engine: Engine) {
         let with = |builder: ServerBuilder, secret: &str| builder.env("SVC_SECRET", secret);
         let mut server = with(ServerBuilder::new(engine), "the secret that the database was made with").start().await;
-        // At first only the check itself is sealed, then other data as well. The result is the same.
+        // At first, only the check itself is sealed, and then other data as well. The result is the same.
         for is_empty in [true, false] {
             if !is_empty {
                 let admin = server.admin().await;
@@ -200,7 +200,7 @@ async fn the_data_directory_is_closed_whatever_the_umask() {
     admin.make_task_object().await;
     assert_eq!(admin.install("", blockbase_tests::example_block("tasks").await).await.status, 201);
     let directory = server.directory().join("svc-data");
-    // The database, its log and its index, the secret, the lock, the compiled block.
+    // These are the database, its log and its index, the secret, the lock, and the compiled block.
     assert!(assert_closed(&directory) >= 6);
     // If somebody changed the permissions of files, the next start restores them.
     let mut server = server;

@@ -1,4 +1,4 @@
-//! Promises about all surfaces and both engines: equal bytes, equal rights, and the same results as a model.
+//! Promises about all surfaces and both engines: equal bytes, equal rights, and the results of a model.
 
 pub(crate) mod conditions;
 pub(crate) mod differential;

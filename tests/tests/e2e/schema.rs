@@ -193,7 +193,7 @@ on_both_engines! {
             assert_eq!(admin.post("/api/v1/objects", json!({ "name": "thing", "fields": fields })).await.status, 201);
         };
         define("text").await;
-        // More calls than pooled connections, so that each connection has prepared its statements.
+        // There are more calls than pooled connections, so that each connection has prepared its statements.
         for _ in 0..40 {
             admin.post("/api/v1/data/thing", json!({ "a": "1" })).await.data();
             assert_eq!(admin.get("/api/v1/data/thing?a=1").await.status, 200);
@@ -238,7 +238,7 @@ on_both_engines! {
             { "name": "price", "type": "currency" },
         ] });
         assert_eq!(admin.post("/api/v1/objects", definition).await.status, 201);
-        // Text that cannot be compressed, as long as an index entry may be.
+        // Text that cannot be compressed, and is as long as an index entry may be.
         let noise = |length: usize| -> String {
             let mut state = 1_u64;
             (0..length)

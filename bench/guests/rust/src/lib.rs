@@ -1,4 +1,4 @@
-//! What the benchmark calls of a block in Rust.
+//! The Rust block that the benchmark calls.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, block, data, http, schemars};
 use serde::Deserialize;

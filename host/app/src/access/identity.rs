@@ -44,7 +44,7 @@ pub(crate) fn grants(permissions: &str) -> Result<Vec<Grant>> {
 pub(crate) enum Presented {
     Nothing,
     ApiKey(String),
-    /// A session's token; `None` if its signature is invalid.
+    /// A session's token. `None` if its signature is invalid.
     Bearer(Option<String>),
     /// The token of a cookie with a valid signature.
     Cookie(String),

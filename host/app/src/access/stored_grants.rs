@@ -17,8 +17,9 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// may not know. A condition must not test these fields, because its author may use the grant, and would then learn something
 /// about the values of these fields.
 ///
-/// # Errors The error in a condition or in a list of fields, with its place. `forbidden` for a condition on related records of an
-/// object, if the caller may not read every record of that object.
+/// # Errors
+/// The error in a condition or in a list of fields, with its place. `forbidden` for a condition on related records of an object,
+/// if the caller may not read every record of that object.
 pub(crate) fn stored_grants(
     caller: &Caller,
     ground: &Ground<'_>,

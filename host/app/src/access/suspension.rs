@@ -22,7 +22,7 @@ use crate::state::identity_cache::KEPT_MS;
 /// updated them.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
 
-/// The reason why a thing stops, given the rights of its maker; `None` if it does not stop.
+/// The reason why a thing stops, given the rights of its maker. `None` if it does not stop.
 pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {
     match rights {
         MakerRights::Unlimited => None,
@@ -160,8 +160,9 @@ impl App {
     /// Makes the caller the maker of a webhook, a subscription, a task or a block, so that it acts with the caller's rights. A
     /// block's webhooks and subscriptions are adopted with it.
     ///
-    /// # Errors `not_found`. `forbidden` if the thing needs a right that the caller lacks; then nothing changes. `conflict` if a
-    /// block declared the thing, or if it is a task of the service.
+    /// # Errors
+    /// `not_found`. `forbidden` if the thing needs a right that the caller lacks; then nothing changes. `conflict` if a block
+    /// declared the thing, or if it is a task of the service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };

@@ -143,9 +143,10 @@ impl App {
 
     /// Makes a key. Returns the key as lists show it, and the key itself, which is shown only this once.
     ///
-    /// # Errors `forbidden` if the role gives more rights than the caller has. A key of another user acts in that user's name. So
-    /// it needs the rights that a change of that user needs. A grant for own rows means that user's rows, so the caller needs
-    /// this grant for all rows. `conflict` if the user has the maximum number of keys.
+    /// # Errors
+    /// `forbidden` if the role gives more rights than the caller has. A key of another user acts in that user's name. So it needs
+    /// the rights that a change of that user needs. A grant for own rows means that user's rows, so the caller needs this grant
+    /// for all rows. `conflict` if the user has the maximum number of keys.
     pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(ApiKeyAnswer, ApiKey)> {
         let access = caller.access(Resource::ApiKeys, Action::Create)?;
         let length = new.name.chars().count();
@@ -220,7 +221,8 @@ impl App {
     /// Makes the caller the maker of a key. From then on its rights are cut to the caller's rights, and it is not suspended any
     /// more.
     ///
-    /// # Errors `forbidden` if the key gives more rights than the caller has. Then nothing changes.
+    /// # Errors
+    /// `forbidden` if the key gives more rights than the caller has. Then nothing changes.
     pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<ApiKeyAnswer> {
         let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
@@ -259,7 +261,8 @@ impl App {
 
     /// Deletes a key. It stops working at once.
     ///
-    /// # Errors `forbidden` if the key has rights that the caller lacks.
+    /// # Errors
+    /// `forbidden` if the key has rights that the caller lacks.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
         let access = caller.access(Resource::ApiKeys, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

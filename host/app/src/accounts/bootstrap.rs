@@ -80,7 +80,8 @@ impl App {
 
     /// The session whose user has a claim.
     ///
-    /// # Errors `unauthorized` without a session.
+    /// # Errors
+    /// `unauthorized` without a session.
     pub(crate) async fn claiming_session(&self, credentials: &Credentials) -> Result<Arc<Identity>> {
         self.session(credentials).await.map_err(|problem| match problem {
             AuthProblem::Other(error) => error,

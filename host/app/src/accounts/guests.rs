@@ -198,7 +198,8 @@ impl App {
 
     /// Creates a guest and signs them in.
     ///
-    /// # Errors If guests are off, or if the caller is already a guest.
+    /// # Errors
+    /// If guests are off, or if the caller is already a guest.
     pub async fn sign_in_as_guest(&self, client: Client) -> Result<SignedIn, AuthProblem> {
         if !self.settings.anonymous_auth {
             return Err(AuthProblem::GuestsOff);

@@ -287,7 +287,8 @@ impl App {
     /// The mail that an event leads to, with a new link; `None` if there is nothing to send: no account has the address, it was sent
     /// before, or it is no longer needed.
     ///
-    /// # Errors If the database does not answer, or if the event cannot be read.
+    /// # Errors
+    /// If the database does not answer, or if the event cannot be read.
     pub async fn mail_of_event(&self, event: &ClaimedEvent) -> Result<Option<OutgoingMail>> {
         let Some(texts) = self.settings.mail.clone() else {
             return Err(Error::internal("the server sends no mail (SVC_SMTP_URL)"));

@@ -115,7 +115,8 @@ impl App {
 
     /// Makes a link with which a user sets a new password. An invited user sets the first one.
     ///
-    /// # Errors `forbidden` if the user has rights that the caller lacks; `conflict` for guests and for banned users.
+    /// # Errors
+    /// `forbidden` if the user has rights that the caller lacks; `conflict` for guests and for banned users.
     pub async fn make_password_link(&self, caller: &Caller, user_id: &str) -> Result<PasswordLinkAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, caller, app) = (user_id.to_owned(), caller.clone(), self.itself()?);
@@ -156,8 +157,8 @@ impl App {
     ///
     /// A password that is refused does not use up the link.
     ///
-    /// # Errors [`AuthProblem::InvalidToken`] for any fault of the token; `setup_required`; `rate_limited` after too many wrong
-    /// tokens.
+    /// # Errors
+    /// [`AuthProblem::InvalidToken`] for any fault of the token; `setup_required`; `rate_limited` after too many wrong tokens.
     pub async fn reset_password(&self, client: &Client, token: &str, password: String) -> Result<(), AuthProblem> {
         check_password(&password, NO_ADDRESS)?;
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
@@ -216,8 +217,9 @@ impl App {
 
     /// Sets a user's password. Their sessions and links end. The operator of the server uses this when nobody can sign in.
     ///
-    /// # Errors `not_found`; `invalid_value` for a weak password; `conflict` for guests; `forbidden` if the user has rights that
-    /// the caller lacks.
+    /// # Errors
+    /// `not_found`; `invalid_value` for a weak password; `conflict` for guests; `forbidden` if the user has rights that the
+    /// caller lacks.
     pub async fn set_password(&self, caller: &Caller, user_id: &str, password: String) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let refused = |problem| password_error(problem, "password");

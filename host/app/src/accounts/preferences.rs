@@ -87,7 +87,8 @@ impl App {
 
     /// The permissions of the caller.
     ///
-    /// # Errors `unauthorized` for callers without a valid credential, under enforcement.
+    /// # Errors
+    /// `unauthorized` for callers without a valid credential, under enforcement.
     pub fn own_permissions(&self, caller: &Caller) -> Result<OwnPermissions> {
         if self.settings.require_auth && !caller.is_known() {
             return Err(Error::unauthenticated());
@@ -106,7 +107,7 @@ impl App {
     }
 }
 
-/// The changes with values as they are stored; `None` for a key to remove.
+/// The changes with the values in their stored form. `None` for a key to remove.
 fn read_changes(changes: Members) -> Result<Vec<(String, Option<String>)>> {
     let read = |(key, value): (String, Box<serde_json::value::RawValue>)| {
         let value = compact(value.get()).map_err(|error| malformed(&error))?;

@@ -9,7 +9,7 @@ use crate::caller::Credentials;
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::judged::Judged;
 
-/// The changes of `update-user`; `Some(None)` removes the image.
+/// The changes of `update-user`. `Some(None)` removes the image.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChanges {
     pub name: Option<String>,

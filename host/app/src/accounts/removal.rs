@@ -18,7 +18,8 @@ use crate::records::read::record_id;
 /// Clears the references to a user who is about to be deleted, or deletes the records that refer to the user, as the
 /// relationships say. Removes links with the user. The database would do the same, but without stamps and events.
 ///
-/// # Errors `answer_too_large` if these are more records than one call may change.
+/// # Errors
+/// `answer_too_large` if these are more records than one call may change.
 pub(crate) async fn detach_user(connection: &mut Connection, context: &mut WriteContext, id: &str) -> Result<()> {
     let registry = Arc::clone(&context.registry);
     if connection.version("schema").await? != registry.version {

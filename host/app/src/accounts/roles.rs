@@ -62,7 +62,8 @@ pub struct RoleAnswer {
 }
 
 impl RoleAnswer {
-    /// # Errors `internal` if the stored grants cannot be read: an answer must not leave any of them out.
+    /// # Errors
+    /// `internal` if the stored grants cannot be read: an answer must not leave any of them out.
     fn of(registry: &Registry, role: &RoleRow) -> Result<RoleAnswer> {
         Ok(RoleAnswer {
             id: role.id.clone(),
@@ -174,8 +175,9 @@ impl App {
         found.ok_or_else(|| Error::not_found("role"))
     }
 
-    /// # Errors `forbidden` if a grant gives a right that the caller lacks; `unique_violation` if the name is taken; `conflict`
-    /// if the maximum number of roles exists.
+    /// # Errors
+    /// `forbidden` if a grant gives a right that the caller lacks; `unique_violation` if the name is taken; `conflict` if the
+    /// maximum number of roles exists.
     pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Create)?;
         let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
@@ -213,8 +215,9 @@ impl App {
 
     /// Changes a role.
     ///
-    /// # Errors `forbidden` if the role, a user with the role, or a new grant has a right that the caller lacks. `conflict` if
-    /// the service needs the role unchanged.
+    /// # Errors
+    /// `forbidden` if the role, a user with the role, or a new grant has a right that the caller lacks. `conflict` if the service
+    /// needs the role unchanged.
     pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Update)?;
         if let Some(name) = &changes.name {
@@ -280,8 +283,9 @@ impl App {
 
     /// Deletes a role, takes it away from all users, and deletes its keys.
     ///
-    /// # Errors `forbidden` if the role, or a user with the role, has rights that the caller lacks; `conflict` for a role that
-    /// the service needs.
+    /// # Errors
+    /// `forbidden` if the role, or a user with the role, has rights that the caller lacks; `conflict` for a role that the service
+    /// needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Roles, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

@@ -48,7 +48,7 @@ impl App {
         .await
     }
 
-    /// The newest sessions of the caller's user, at most [`SESSIONS_OF_USER_MAX`], each with `current`; tokens are not shown.
+    /// The newest sessions of the caller's user, at most [`SESSIONS_OF_USER_MAX`]. Each has `current`, and none shows its token.
     pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<ListedSession>, AuthProblem> {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());

@@ -37,7 +37,7 @@ pub struct UserChanges {
     pub banned: Option<bool>,
 }
 
-/// Which users a list shows; all users if no member is given.
+/// The users that a list shows. If no member is given, all users.
 #[derive(Clone, Debug, Default)]
 pub struct UserSearch {
     /// A text that their address or name contains. Case does not matter.
@@ -93,7 +93,8 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     connection.held_user(id).await?.ok_or_else(missing)
 }
 
-/// # Errors `invalid_value` for a name that a user may not have.
+/// # Errors
+/// `invalid_value` for a name that a user may not have.
 fn checked_name(name: String) -> Result<String> {
     match check_name(&name) {
         Ok(()) => Ok(name),
@@ -169,7 +170,8 @@ impl App {
     /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; while it lasts, their keys are
     /// invalid, and the things that they made are suspended.
     ///
-    /// # Errors `forbidden` if the user has rights that the caller lacks; `conflict` if it would ban the last admin.
+    /// # Errors
+    /// `forbidden` if the user has rights that the caller lacks; `conflict` if it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let name = changes.name.map(checked_name).transpose()?;
@@ -200,9 +202,10 @@ impl App {
 
     /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
     ///
-    /// # Errors `forbidden` if the user, or a thing to be handed over, has rights that the caller or the heir lacks. Also if the
-    /// caller may not update the heir, or lacks rights that the heir has. `owns_things` if the user made something and
-    /// `on_deletion` does not say what happens to it. `conflict` if the user is the last admin.
+    /// # Errors
+    /// `forbidden` if the user, or a thing to be handed over, has rights that the caller or the heir lacks. Also if the caller
+    /// may not update the heir, or lacks rights that the heir has. `owns_things` if the user made something and `on_deletion`
+    /// does not say what happens to it. `conflict` if the user is the last admin.
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
@@ -302,7 +305,8 @@ impl App {
 
     /// Gives a user a role, if the caller has all rights of the role. Returns the user with their roles.
     ///
-    /// # Errors `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
+    /// # Errors
+    /// `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
@@ -320,8 +324,9 @@ impl App {
 
     /// Takes a role away from a user.
     ///
-    /// # Errors `forbidden` if the user has rights that the caller lacks. `not_found` if the user does not have the role.
-    /// `conflict` for the last admin, and for the role `anonymous` of a guest.
+    /// # Errors
+    /// `forbidden` if the user has rights that the caller lacks. `not_found` if the user does not have the role. `conflict` for
+    /// the last admin, and for the role `anonymous` of a guest.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);

@@ -131,7 +131,8 @@ impl App {
     /// `asks`. Programs that check mail open the links in it. Without this rule, they would end the password of the person who
     /// signed up.
     ///
-    /// # Errors [`AuthProblem::ExpiredVerification`]; [`AuthProblem::InvalidVerification`] for any other fault of the token;
+    /// # Errors
+    /// [`AuthProblem::ExpiredVerification`]; [`AuthProblem::InvalidVerification`] for any other fault of the token;
     /// `rate_limited` after too many wrong tokens.
     pub async fn verify_email(&self, client: &Client, token: &str, asks: bool) -> Result<AddressProof, AuthProblem> {
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;

@@ -29,7 +29,7 @@ pub const NAME_CHARS_MAX: usize = 64;
 const TASKS_MAX: i64 = 1000;
 /// The maximum length of a configuration as JSON text, in bytes.
 const CONFIG_BYTES_MAX: usize = 65_536;
-/// A task that comes with the service.
+/// The tasks that come with the service.
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 

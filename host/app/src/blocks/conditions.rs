@@ -40,9 +40,10 @@ fn is_object_name(resource: &str) -> bool {
 impl App {
     /// A manifest as it is stored.
     ///
-    /// # Errors `missing_requirement` for a condition on an object that does not exist; `invalid_block` for a condition that is
-    /// malformed or names unknown fields; `forbidden` for a condition through an object, if the caller may not read every record
-    /// of that object.
+    /// # Errors
+    /// `missing_requirement` for a condition on an object that does not exist; `invalid_block` for a condition that is malformed
+    /// or names unknown fields; `forbidden` for a condition through an object, if the caller may not read every record of that
+    /// object.
     pub(super) fn stored_manifest(&self, caller: &Caller, manifest: Manifest) -> Result<Manifest> {
         let data = &manifest.permissions.data;
         let grants = grants(data);
@@ -74,7 +75,8 @@ impl App {
 
     /// The permissions that a stored version of a block asks for, with names.
     ///
-    /// # Errors `conflict` if a condition or a list of fields names something that no longer exists.
+    /// # Errors
+    /// `conflict` if a condition or a list of fields names something that no longer exists.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
         match data.iter().find(|permission| permission.broken) {

@@ -15,7 +15,7 @@ pub(crate) enum MakerRights {
 }
 
 impl MakerRights {
-    /// The maker as a caller; `None` if there is no maker, or if the thing is suspended.
+    /// The maker as a caller. `None` if there is no maker, or if the thing is suspended.
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
             MakerRights::Held(caller) => Some(caller.clone()),

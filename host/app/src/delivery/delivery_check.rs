@@ -28,7 +28,8 @@ pub struct DeliveryCheck {
 impl App {
     /// The check for a group's deliveries, from the group's present state. It costs no query while the maker is cached.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub async fn delivery_check(&self, subscription: &Subscription) -> Result<DeliveryCheck> {
         // The group may have changed since the caller read it.
         let current = self.subscription(&subscription.consumer).unwrap_or_else(|| Arc::new(subscription.clone()));
@@ -39,7 +40,8 @@ impl App {
     /// The reason why nothing is delivered to a consumer group at this moment. `None` if deliveries are possible. It costs no query
     /// while the maker is cached.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
         Ok(self.delivery_check(subscription).await?.why_stopped())
     }
@@ -49,7 +51,8 @@ impl App {
     /// The event as a group gets it, or the reason why the group does not get it. In that case its delivery is settled without
     /// being handed over.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub async fn handed_over<'e>(
         &self,
         check: &DeliveryCheck,

@@ -23,9 +23,9 @@ use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
-/// How often the server may end during one delivery before the server gives up the delivery. After the first two times, the
-/// delivery may still run together with others. After that, it runs as often as a delivery usually has attempts, but never
-/// together with another delivery that may be the cause.
+/// How often the server may end during one delivery before it gives up the delivery. The first two times, the delivery still
+/// runs together with others. After that, it runs as often as a delivery usually has attempts, but never together with another
+/// delivery that may be the cause.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// The maximum number of bytes of payloads in one claim. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;

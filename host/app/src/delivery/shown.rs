@@ -96,7 +96,8 @@ pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
 impl App {
     /// The parts of an event that `caller` is shown.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
         Onlooker { app: self, caller, permit: None }.shown_of(event).await
     }
@@ -104,7 +105,8 @@ impl App {
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
     /// of rows need no further permit for scans.
     ///
-    /// # Errors If the database does not answer.
+    /// # Errors
+    /// If the database does not answer.
     pub(crate) async fn shown_event(
         &self,
         caller: &Caller,

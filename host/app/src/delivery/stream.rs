@@ -76,8 +76,9 @@ impl App {
 
     /// Takes a place for one more stream.
     ///
-    /// # Errors `rate_limited` if the owner has the maximum number of streams of one owner, `unavailable` if the process has the
-    /// maximum number of all streams.
+    /// # Errors
+    /// `rate_limited` if the owner has the maximum number of streams of one owner, `unavailable` if the process has the maximum
+    /// number of all streams.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
         let place = self.streams.try_take(owner).map_err(|_| {
             let most = self.settings.streams_of_one_max;

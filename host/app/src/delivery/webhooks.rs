@@ -281,7 +281,8 @@ impl App {
 
     /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` if a block declares it.
     ///
-    /// # Errors The errors of [`App::create_webhook`].
+    /// # Errors
+    /// The errors of [`App::create_webhook`].
     pub(crate) fn new_webhook(&self, caller: &Caller, new: NewWebhook, source: Option<String>) -> Result<(WebhookRow, String)> {
         check_name(new.name.as_ref())?;
         self.check_url(&new.url)?;
@@ -310,9 +311,9 @@ impl App {
 
     /// Changes a webhook. Enabling it does not send earlier events. A caller who changes its topics or its URL becomes its maker.
     ///
-    /// # Errors The errors of [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without
-    /// `headers`. `forbidden` if the caller may not read what it sends. `conflict` for any change except `enabled` if a block
-    /// declared it.
+    /// # Errors
+    /// The errors of [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without `headers`.
+    /// `forbidden` if the caller may not read what it sends. `conflict` for any change except `enabled` if a block declared it.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;

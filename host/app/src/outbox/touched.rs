@@ -57,7 +57,8 @@ impl WriteContext {
     /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
     /// adds up their sizes first, so that it reads only few records of a write that it refuses.
     ///
-    /// # Errors `answer_too_large` as soon as the write has touched too many bytes. Then it reads no further records.
+    /// # Errors
+    /// `answer_too_large` as soon as the write has touched too many bytes. Then it reads no further records.
     pub(crate) async fn take_up(
         &mut self,
         connection: &mut Connection,

@@ -38,7 +38,8 @@ struct Beyond {
 
 /// Deletes those of `ids` that exist and are within `scope`. The caller of this function has locked the object.
 ///
-/// # Errors `precondition_failed` if one of them is not in the state that `condition` requires; `foreign_key_violation`;
+/// # Errors
+/// `precondition_failed` if one of them is not in the state that `condition` requires; `foreign_key_violation`;
 /// `answer_too_large` if they are too large, together with the records that are deleted or changed with them.
 pub(crate) async fn delete_records(
     connection: &mut Connection,

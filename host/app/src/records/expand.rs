@@ -28,7 +28,8 @@ impl Budget {
 
     /// Reads records within the bytes that are left.
     ///
-    /// # Errors `answer_too_large` if the records have more bytes than are left; otherwise the errors of the statement.
+    /// # Errors
+    /// `answer_too_large` if the records have more bytes than are left; otherwise the errors of the statement.
     pub(crate) async fn fetch(
         &mut self,
         connection: &mut Connection,

@@ -158,7 +158,8 @@ impl Plan {
 impl App {
     /// Checks that an export could begin, without beginning it. Returns the name that its file would have.
     ///
-    /// # Errors The errors of [`App::export`], except those of a busy server.
+    /// # Errors
+    /// The errors of [`App::export`], except those of a busy server.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
         let check =
             move |registry: Arc<Registry>| async move { self.export_plan(caller, &registry, object, request, form).map(drop) };
@@ -168,8 +169,9 @@ impl App {
 
     /// Begins an export: the rows of a list, with its permission and its row policy, from one snapshot.
     ///
-    /// # Errors The errors of the list; `rate_limited` if the caller has the maximum number of exports of one caller,
-    /// `unavailable` if the server has the maximum number of all exports.
+    /// # Errors
+    /// The errors of the list; `rate_limited` if the caller has the maximum number of exports of one caller, `unavailable` if the
+    /// server has the maximum number of all exports.
     pub async fn export(
         self: &Arc<Self>,
         caller: &Caller,

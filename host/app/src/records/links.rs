@@ -172,7 +172,8 @@ const EVENT_TARGETS_MAX: usize = 1000;
 /// deleted, the event belongs to the target. But if only the source shows the relation, the event belongs to the source, which is
 /// not deleted. This is so if the relationship is between an object and itself, or if the target is a user.
 ///
-/// # Errors `answer_too_large` if there are more links than one deletion may remove.
+/// # Errors
+/// `answer_too_large` if there are more links than one deletion may remove.
 pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
     take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
 }

@@ -214,7 +214,8 @@ impl App {
 
     /// Checks that a caller who is about to write a record may get it back with its related records.
     ///
-    /// # Errors The errors of reading these records.
+    /// # Errors
+    /// The errors of reading these records.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
             let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));

@@ -137,7 +137,8 @@ impl App {
 
     /// Changes a record and returns it as it is afterwards. `None` if no record was written.
     ///
-    /// # Errors `precondition_failed` if the record is not in the state that `condition` requires; otherwise the errors of
+    /// # Errors
+    /// `precondition_failed` if the record is not in the state that `condition` requires; otherwise the errors of
     /// [`App::create`].
     pub async fn update(
         &self,
@@ -300,7 +301,8 @@ impl App {
     /// Returns the ids of the records that [`App::update_many`] would change, without changing them. Values are checked against
     /// their fields, but not against other records.
     ///
-    /// # Errors The errors of [`App::update_many`], except those that only the change itself can find.
+    /// # Errors
+    /// The errors of [`App::update_many`], except those that only the change itself can find.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
@@ -317,7 +319,8 @@ impl App {
     /// Returns the ids of the chosen records that [`App::delete_many`] would delete, without deleting them. Dependent records are
     /// not listed.
     ///
-    /// # Errors The errors of [`App::delete_many`], except those that only the deletion itself can find.
+    /// # Errors
+    /// The errors of [`App::delete_many`], except those that only the deletion itself can find.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
@@ -352,7 +355,8 @@ impl App {
 
     /// Inserts a record, or updates the record with the same values in the unique columns `target`.
     ///
-    /// # Errors `invalid_upsert_target`; `forbidden` if the caller may not change the existing record; otherwise the errors of
+    /// # Errors
+    /// `invalid_upsert_target`; `forbidden` if the caller may not change the existing record; otherwise the errors of
     /// [`App::create`].
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;

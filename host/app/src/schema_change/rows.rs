@@ -28,7 +28,7 @@ pub struct Broken {
     pub message: String,
 }
 
-/// What a check does with rules that rows break.
+/// The reaction of a check to rules that rows break.
 pub(super) enum Findings {
     /// The change is refused at the first broken rule.
     Refuse,
@@ -137,8 +137,9 @@ pub(super) async fn links<'a>(
 
 /// Finds rows that break a rule of a change. The findings contain no values of rows.
 ///
-/// # Errors `invalid_schema_change` with the rule and the number of rows, if findings refuse the change. `forbidden` if rows have
-/// to be read and the caller may not read all of them.
+/// # Errors
+/// `invalid_schema_change` with the rule and the number of rows, if findings refuse the change. `forbidden` if rows have to be
+/// read and the caller may not read all of them.
 pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;
     let mut kept = Vec::new();

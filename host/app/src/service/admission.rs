@@ -27,7 +27,8 @@ impl App {
 
     /// Requires the rights to change the links of one relation.
     ///
-    /// # Errors The errors of [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
+    /// # Errors
+    /// The errors of [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
     pub async fn admit_to_links(&self, caller: &Caller, object: &str, key: &str) -> Result<()> {
         self.on_schema(caller, async |registry| self.linkable(caller, &registry, object, key).map(drop)).await
     }

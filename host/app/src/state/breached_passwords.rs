@@ -21,7 +21,8 @@ pub struct BreachedPasswords {
 }
 
 impl BreachedPasswords {
-    /// # Errors If the folder cannot be read, or has no prefix file.
+    /// # Errors
+    /// If the folder cannot be read, or has no prefix file.
     pub fn open(folder: &Path) -> Result<BreachedPasswords, String> {
         let explain = |error: std::io::Error| format!("{} cannot be read: {error}.", folder.display());
         let mut entries = std::fs::read_dir(folder).map_err(explain)?;
@@ -34,7 +35,8 @@ impl BreachedPasswords {
 
     /// Whether the list has a password. It reads a file, so it must not run on a thread of requests.
     ///
-    /// # Errors If the file for the password cannot be read. A missing file is not an error.
+    /// # Errors
+    /// If the file for the password cannot be read. A missing file is not an error.
     pub fn has(&self, password: &str) -> Result<bool, String> {
         let hash = hex::encode_upper(Sha1::digest(password.as_bytes()));
         let (prefix, suffix) = hash.split_at(PREFIX);

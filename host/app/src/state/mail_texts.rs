@@ -82,7 +82,8 @@ const fn built_in(kind: MailKind) -> &'static str {
 impl MailTexts {
     /// The built-in texts, replaced by the files `<kind>.<language>.txt` and `<kind>.<language>.html` of a folder.
     ///
-    /// # Errors A sentence for the operator about the folder or a file that is not valid.
+    /// # Errors
+    /// A sentence for the operator about the folder or a file that is not valid.
     pub fn read(folder: Option<&Path>) -> Result<MailTexts, String> {
         let mut texts = HashMap::new();
         for kind in MailKind::ALL {

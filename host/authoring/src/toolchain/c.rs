@@ -74,7 +74,8 @@ fn is_file(file: &str) -> bool {
     Path::new(file).is_absolute() && Path::new(file).is_file()
 }
 
-/// # Errors If a tool is missing, or if the sources do not compile.
+/// # Errors
+/// If a tool is missing, or if the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let clang = Clang::find()?;
     let out = project.work.join("build");

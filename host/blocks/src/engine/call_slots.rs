@@ -92,7 +92,8 @@ impl CallSlots {
 
     /// Waits for a slot. A request waits a few seconds. An event has no client that waits, so it waits until its deadline.
     ///
-    /// # Errors `unavailable` with `Retry-After` if no slot becomes free in time, or if too many calls are already waiting.
+    /// # Errors
+    /// `unavailable` with `Retry-After` if no slot becomes free in time, or if too many calls are already waiting.
     pub(crate) async fn take(
         &self,
         block: &str,

@@ -50,7 +50,8 @@ impl Compiler {
 
     /// The machine code of a component.
     ///
-    /// # Errors `invalid_block` if the component does not compile within the limits.
+    /// # Errors
+    /// `invalid_block` if the component does not compile within the limits.
     pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>> {
         let _turn = self.turn.acquire().await.map_err(Error::internal)?;
         let (program, argument) = &self.command;

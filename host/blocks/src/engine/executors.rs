@@ -32,7 +32,8 @@ pub(crate) struct Executors {
 impl Executors {
     /// It must be called on the service's own runtime.
     ///
-    /// # Errors If the threads cannot be started.
+    /// # Errors
+    /// If the threads cannot be started.
     pub(crate) fn new() -> std::io::Result<Executors> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let slow = Builder::new_multi_thread()

@@ -31,7 +31,8 @@ pub struct Description {
 
 /// Compiles a component, and runs its description if it has one.
 ///
-/// # Errors A sentence for the author, if the component does not compile or does not run.
+/// # Errors
+/// A sentence for the author, if the component does not compile or does not run.
 pub fn description_of(component: &[u8]) -> Result<Description, String> {
     let engine = engine::compiling().map_err(|error| format!("{error:#}"))?;
     let component =

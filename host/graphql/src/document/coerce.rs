@@ -179,7 +179,8 @@ impl Variables {
     }
 }
 
-/// # Errors `invalid_request` if the arguments of an operation are larger than the limit.
+/// # Errors
+/// `invalid_request` if the arguments of an operation are larger than the limit.
 pub(crate) fn within_bound(bytes: usize) -> Result<()> {
     match bytes <= ARGUMENT_BYTES_MAX {
         true => Ok(()),
@@ -347,7 +348,8 @@ fn takes_null(input: &Input) -> bool {
 
 /// Checks the size of a condition before its values are read.
 ///
-/// # Errors `invalid_request` if a limit is exceeded.
+/// # Errors
+/// `invalid_request` if a limit is exceeded.
 fn check_condition(text: &str) -> Result<()> {
     if nested(text, b"[]{}").deepest > CONDITION_NESTING_MAX {
         return Err(Error::invalid_request(format!("a condition can have at most {LEVELS_MAX} levels of objects")));

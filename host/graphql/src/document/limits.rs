@@ -31,7 +31,8 @@ const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", 
 
 /// Checks every operation of a document.
 ///
-/// # Errors The first limit that an operation exceeds.
+/// # Errors
+/// The first limit that an operation exceeds.
 pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     if document.operations.iter().count() > OPERATIONS_MAX {
         return Err(refuse(format!("A document can have at most {OPERATIONS_MAX} operations."), Pos::default()));

@@ -133,7 +133,8 @@ struct Gate {
 }
 
 impl Gate {
-    /// # Errors If the document does not have the operation that the request names, or if the operation needs another method or a
+    /// # Errors
+    /// If the document does not have the operation that the request names, or if the operation needs another method or a
     /// credential.
     fn admit(&self, document: &ExecutableDocument) -> Result<(), Refusal> {
         let operation = operation(document, self.operation_name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;

@@ -80,7 +80,8 @@ impl Wanted {
 impl<'d> RecordShape<'d> {
     /// Reads a selection of `object`, and adds the data that it needs to `wanted`.
     ///
-    /// # Errors `internal` if validation has missed a fault.
+    /// # Errors
+    /// `internal` if validation has missed a fault.
     pub(crate) fn of(
         context: Context<'d>,
         view: &View,
@@ -206,7 +207,8 @@ impl Answer {
 
     /// Appends a record in its shape.
     ///
-    /// # Errors The reason why the record becomes null: a required field is missing, or the answer is too large.
+    /// # Errors
+    /// The reason why the record becomes null: a required field is missing, or the answer is too large.
     pub(crate) fn record(
         &mut self,
         shape: &RecordShape<'_>,

@@ -27,7 +27,8 @@ fn query_parameters() -> Vec<&'static str> {
 
 /// Runs the tool `name` as the caller of `call`.
 ///
-/// # Errors If the tool does not exist, or if its operation failed.
+/// # Errors
+/// If the tool does not exist, or if its operation failed.
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
     let arguments = call.arguments.lock().take();

@@ -15,7 +15,8 @@ pub type Image = Vec<Value>;
 pub trait RelatedRows {
     /// The rows that a relation leads to from `row`, within [`Related::scope`].
     ///
-    /// # Errors If they cannot be found.
+    /// # Errors
+    /// If they cannot be found.
     fn rows(&mut self, related: &Related, row: &[Value]) -> Result<Vec<Image>>;
 }
 

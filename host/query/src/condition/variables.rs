@@ -101,7 +101,8 @@ impl Variables {
 
     /// The value of the variable `name`, which begins with `$`.
     ///
-    /// # Errors `invalid_request` for an unknown name, `invalid_value` if the variable has no value for this caller.
+    /// # Errors
+    /// `invalid_request` for an unknown name, `invalid_value` if the variable has no value for this caller.
     pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
         let variable = Variable::named(name).ok_or_else(|| {
             let names = enumerated(Variable::ALL.iter().map(|variable| format!("`{}`", variable.name())), "and");

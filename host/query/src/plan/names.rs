@@ -34,8 +34,9 @@ impl NamePlan {
 /// Plans the names of related records for an export, from pairs of a relation key and a field. `decide` returns the access to the
 /// records that each relation leads to. As with `expand`, a requested name is shown even if `select` does not name its column.
 ///
-/// # Errors `invalid_request` for more than [`NAMES_MAX`], for a key that does not lead to a single record and for a field that
-/// is not unique; `unknown_field`; the error of `decide` for an object that the caller may not read.
+/// # Errors
+/// `invalid_request` for more than [`NAMES_MAX`], for a key that does not lead to a single record and for a field that is not
+/// unique; `unknown_field`; the error of `decide` for an object that the caller may not read.
 pub fn names(
     registry: &Registry,
     list: &mut ListPlan,

@@ -97,8 +97,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// # Errors `unknown_field`, `invalid_value` or `invalid_request` with the mistake; `forbidden` for a relation to an object
-    /// that the caller may not read.
+    /// # Errors
+    /// `unknown_field`, `invalid_value` or `invalid_request` with the mistake; `forbidden` for a relation to an object that the
+    /// caller may not read.
     pub fn new(
         object: &Object,
         access: &Access,

@@ -45,8 +45,9 @@ fn first_version(id: uuid::Uuid) -> i64 {
 impl CreatePlan {
     /// `id` is new. No other row has it.
     ///
-    /// # Errors `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`, or with `issues`
-    /// if several fields are wrong. Unknown keys come first, then invalid values, both in the order of the body, then missing
+    /// # Errors
+    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`, or with `issues` if
+    /// several fields are wrong. Unknown keys come first, then invalid values, both in the order of the body, then missing
     /// values.
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
         CreatePlan::with_version(object, access, body, id, first_version(id), stamp, Vec::new())
@@ -122,8 +123,9 @@ pub struct UpsertPlan {
 impl UpsertPlan {
     /// `may_create` and `may_update` are the accesses for the two outcomes. `id` is a new id, for a record whose body has no id.
     ///
-    /// # Errors `invalid_upsert_target` if the object does not declare `target`, or if the body lacks one of its columns;
-    /// otherwise the errors of [`CreatePlan::new`].
+    /// # Errors
+    /// `invalid_upsert_target` if the object does not declare `target`, or if the body lacks one of its columns; otherwise the
+    /// errors of [`CreatePlan::new`].
     pub fn new(
         object: &Arc<Object>,
         may_create: &Access,
@@ -252,7 +254,8 @@ pub struct UpdatePlan {
 }
 
 impl UpdatePlan {
-    /// # Errors The errors of [`Change::new`].
+    /// # Errors
+    /// The errors of [`Change::new`].
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: Stamp) -> Result<UpdatePlan> {
         let change = Change::new(object, access, body, stamp)?;
         Ok(UpdatePlan { record: RecordPlan::new(object, access, id), change })
@@ -260,8 +263,9 @@ impl UpdatePlan {
 }
 
 impl Change {
-    /// # Errors The errors of [`CreatePlan::new`]. `INVALID_ATOMIC_OP` for an operator of a wrong shape, or on a column that is
-    /// not numeric.
+    /// # Errors
+    /// The errors of [`CreatePlan::new`]. `INVALID_ATOMIC_OP` for an operator of a wrong shape, or on a column that is not
+    /// numeric.
     pub fn new(object: &Object, _access: &Access, body: &Members, stamp: Stamp) -> Result<Change> {
         let (mut assignments, mut problems) = (Vec::new(), Vec::new());
         for (index, raw) in writable(object, body, &mut problems) {

@@ -145,7 +145,8 @@ impl KnownHosts {
         KnownHosts(named.chain([listened]).collect())
     }
 
-    /// # Errors If the name does not belong to this server.
+    /// # Errors
+    /// If the name does not belong to this server.
     pub(crate) fn check(&self, host: &NamedHost) -> Result<(), HostProblem> {
         let is_known = |known: &KnownHost| {
             let left_out = known.port_may_be_left_out && host.port.is_none();

@@ -74,7 +74,8 @@ impl TrustedOrigins {
     /// If a request has an `Origin`, the origin has to be trusted, even for a read: a browser sends the header for scripts of other
     /// origins, and for forms. A write with cookies needs `Origin`, or else `Referer`.
     ///
-    /// # Errors If the origin is not trusted, or if it is missing although the request needs one.
+    /// # Errors
+    /// If the origin is not trusted, or if it is missing although the request needs one.
     pub(crate) fn check(&self, method: &Method, host: &NamedHost, headers: &HeaderMap) -> Result<(), OriginProblem> {
         let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let writes_with_cookie =

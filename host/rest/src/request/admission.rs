@@ -287,7 +287,8 @@ impl Demand for Stream {
 
 /// The permit to read the body of an admitted request.
 ///
-/// # Errors If the handler has no demand, which is a defect.
+/// # Errors
+/// If the handler has no demand, which is a defect.
 pub(crate) fn admitted(parts: &axum::http::Extensions) -> Result<Admitted, ApiError> {
     parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("the body of a request is read that was not admitted").into())
 }

@@ -12,7 +12,8 @@ const FEW_MEMBERS: usize = 16;
 /// The document without spaces. Each number is written in its 64-bit form. If several members have the same name, the last one counts,
 /// at the position of the first.
 ///
-/// # Errors If the text is not JSON, or nests too deeply.
+/// # Errors
+/// If the text is not JSON, or nests too deeply.
 pub fn compact(text: &str) -> Result<String, serde_json::Error> {
     let mut out = Vec::with_capacity(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);

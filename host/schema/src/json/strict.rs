@@ -39,7 +39,8 @@ impl fmt::Display for Misfit {
 
 /// Reads a document.
 ///
-/// # Errors If the text is not JSON, or does not have the form of `T`.
+/// # Errors
+/// If the text is not JSON, or does not have the form of `T`.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Misfit> {
     let path = Path::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -59,7 +60,8 @@ pub(super) fn list_from_str<'de, V: Visitor<'de>>(text: &'de str, visitor: V) ->
 
 /// Reads a document that is already a tree.
 ///
-/// # Errors If the document does not have the form of `T`.
+/// # Errors
+/// If the document does not have the form of `T`.
 pub fn from_value<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, Misfit> {
     let path = Path::default();
     T::deserialize(Strict { inner: value, path: &path, is_key: false }).map_err(|error| Misfit { error, place: path.written() })

@@ -31,7 +31,8 @@ pub(super) fn path() -> Option<PathBuf> {
 
 /// The credential of a registry.
 ///
-/// # Errors If the file exists, but cannot be read or has another form.
+/// # Errors
+/// If the file exists, but cannot be read or has another form.
 pub(super) fn credential(file: &Path, registry: &str) -> Result<Known, String> {
     match std::fs::read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::Nothing),

@@ -70,7 +70,8 @@ impl Follower {
 
     /// Prints new lines. If the server does not answer, reports this once and waits.
     ///
-    /// # Errors If the server refuses the request and would refuse it again.
+    /// # Errors
+    /// If the server refuses the request and would refuse it again.
     pub(super) fn poll(&mut self, api: &Api, wanted: &Wanted) -> Result<(), Problem> {
         match self.catch_up(api, wanted) {
             Ok(()) => self.has_failed = false,

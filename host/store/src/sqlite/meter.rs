@@ -51,7 +51,7 @@ enum Limit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     No,
-    /// It does. The value is the time of the last check of the disk.
+    /// The statement sorts. The value is the time of the last check of the disk.
     Yes(Instant),
     /// The disk has no room for a larger sort.
     Full,

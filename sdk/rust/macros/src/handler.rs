@@ -1,4 +1,4 @@
-//! The attributes. They leave the function unchanged and add a type that tells `block!` what the function handles.
+//! The attributes. They leave the function unchanged and add a type from which `block!` knows what the function handles.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitInt, LitStr, Meta, Result};
 
-/// Longest name of a handler.
+/// The maximum length of a handler's name.
 const NAME_CHARS_MAX: usize = 48;
 
 /// The kind of handler that an attribute makes of its function.
@@ -100,7 +100,8 @@ fn rbac(meta: &ParseNestedMeta<'_>) -> Result<(LitStr, LitStr)> {
     }
 }
 
-/// The name of the type beside a handler. If a function has no attribute, the compiler says that it cannot find the "attribute of" it.
+/// The name of the type beside a handler. If a function has no attribute, the compiler's error names the missing type, which
+/// begins with "attribute_of".
 pub(crate) fn attribute_of(function: &Ident) -> Ident {
     format_ident!("attribute_of_{}", function.unraw(), span = function.span())
 }
@@ -115,7 +116,7 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, function: TokenStream) ->
     let attribute = attribute_of(ident);
     let description = options.description.as_ref().map(LitStr::value).unwrap_or_else(|| documentation(&function.attrs));
     let full = function.sig.inputs.len() == kind.parameters().1;
-    // The span is the function's name, so that the compiler shows a wrong signature there.
+    // The span is that of the function's name, so that the compiler shows a wrong signature there.
     let (constant, body) = match kind {
         Kind::Action => {
             let (call, describe) = match full {
@@ -231,7 +232,7 @@ fn optional(tokens: Option<&impl quote::ToTokens>) -> TokenStream {
     }
 }
 
-/// The doc comment as running text. A line break becomes a space, and an empty line a paragraph.
+/// The doc comment as running text. A line break becomes a space, and an empty line begins a paragraph.
 fn documentation(attributes: &[Attribute]) -> String {
     let mut text = String::new();
     let mut paragraph_ended = false;

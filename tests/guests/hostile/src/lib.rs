@@ -1,4 +1,4 @@
-//! A block that misbehaves in the way that its caller asks for.
+//! A block that misbehaves in the way that its caller requests.
 
 mod answers;
 mod bombs;

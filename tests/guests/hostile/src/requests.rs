@@ -7,7 +7,7 @@ use wasip2::http::outgoing_handler;
 use wasip2::http::types::{ErrorCode, Fields, Method, OutgoingBody, OutgoingRequest, Scheme};
 use wasip2::io::streams::StreamError;
 
-/// Bytes that one write to a WASI stream accepts.
+/// The number of bytes that one write to a WASI stream accepts.
 const WRITE_BYTES_MAX: usize = 4096;
 
 #[derive(Deserialize, JsonSchema)]

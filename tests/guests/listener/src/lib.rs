@@ -1,4 +1,4 @@
-//! A block whose handler logs its event, stores it in a record, and ends in the way that the title of the event's record asks for.
+//! A block whose handler logs its event, stores it in a record, and ends in the way that the title of the event's record names.
 
 use blockbase_sdk::{Context, Error, Event, RecordChange, action, block, data, hook, hooks, log, subscription};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! A block that runs one operation of the data interface, and returns its outcome, also an error.
+//! A block that runs one operation of the data interface, and returns its outcome. An error is an outcome, too.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, block, data, schemars};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The unmodified JavaScript client of better-auth, run under Node against the real binary.
+//! The unmodified JavaScript client of better-auth, run with Node against the real binary.
 
 use std::process::Command;
 
@@ -49,7 +49,7 @@ async fn speaks_with_the_client_about_mail(engine: Engine) {
     let steps = run("mail.mjs", vec![server.base.clone(), log.clone()]).await;
     assert!(steps.lines().count() >= 15, "{steps}");
     let token = steps.lines().find_map(|line| line.strip_prefix("token ")).expect("a token").to_owned();
-    // A link is mailed for a session that is older than a day.
+    // For a session that is older than a day, the server mails a link.
     server.sql("UPDATE svc_sessions SET created_at = created_at - 90000000").await;
     let server = server.restart().await;
     run("mail.mjs", vec![server.base.clone(), log, token]).await;

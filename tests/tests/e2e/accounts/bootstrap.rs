@@ -38,7 +38,7 @@ on_both_engines! {
         let other = server.with_token(token(&server, PASSWORD).await);
         let me = root.get("/api/v1/me").await.json();
         assert_eq!((&me["roles"], &me["pendingClaim"]), (&json!(["admin"]), &json!(true)));
-        // Everything else works before the claim.
+        // Before the claim, everything else already works.
         root.make_task_object().await;
         let key = root.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin" })).await.json()["key"].clone();
         let by_key = server.with_token(key.as_str().unwrap().to_owned());

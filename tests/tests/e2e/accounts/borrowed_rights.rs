@@ -101,7 +101,7 @@ on_both_engines! {
         ] {
             clerk.patch(task, change).await.expect_error(403, "forbidden");
         }
-        // They cannot make a task that acts on the admin. They also cannot change one of their own tasks so that it does.
+        // This user cannot make a task that acts on the admin, and cannot change one of their own tasks so that it does.
         clerk.post("/api/v1/tasks", new("of-clerk", &victim_id)).await.expect_error(403, "forbidden");
         assert_eq!(clerk.post("/api/v1/tasks", new("of-clerk", &other_id)).await.status, 201);
         let to_victim = json!({ "config": { "userId": victim_id } });

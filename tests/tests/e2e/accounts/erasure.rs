@@ -24,7 +24,7 @@ async fn count(server: &Server, sql: &str) -> String {
     server.sql(sql).await[0][0].clone()
 }
 
-/// A user who may write notes. Returns their id and token.
+/// Makes a user who may write notes. Returns their id and token.
 async fn writer(admin: &Admin<'_>, name: &str) -> (String, String) {
     let token = admin.server.sign_up(name).await;
     let id = admin.server.with_token(token.clone()).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();

@@ -167,7 +167,7 @@ on_both_engines! {
         };
         until("the record is the user's", async || total(&ann_id).await == 1).await;
         until("that is forgotten", async || server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty()).await;
-        // An erasure also reaches records that a deleted guest made.
+        // An erasure also deletes records that a deleted guest made.
         interrupt(&server).await;
         let config = json!({ "userId": ann_id, "records": "delete" });
         let body = json!({ "name": "erase", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
@@ -430,7 +430,7 @@ on_both_engines! {
                 tokio::spawn(async move { request.await.is_ok_and(|answer| answer.status() == 200) })
             })
             .collect();
-        // In this time about a third of them finish: a hash takes some hundredths of a second per core.
+        // In this time, about a third of them finish: a hash takes some hundredths of a second on each core.
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         server.kill();
         let mut answered = Vec::new();

@@ -1,4 +1,4 @@
-//! Mail: links to reset a password, to prove an address and to accept an invitation.
+//! Mail: links to set a new password, to confirm an address and to accept an invitation.
 
 use blockbase_tests::{Admin, Answer, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const PASSWORD: &str = "correct horse battery";
 const NEW_PASSWORD: &str = "another horse battery";
 
-/// A server that sends mail to `mails`. It tries again at once.
+/// A server that sends mail to `mails`. It retries failed deliveries at once.
 fn sending_to(engine: Engine, mails: &MailServer) -> ServerBuilder {
     ServerBuilder::new(engine)
         .env("SVC_SMTP_URL", &format!("smtp://127.0.0.1:{}", mails.port()))
@@ -80,7 +80,7 @@ on_both_engines! {
         assert_eq!(made.status, 201, "{}", made.text);
         let key = made.json()["key"].as_str().unwrap().to_owned();
 
-        // The same answer for an address that nobody has.
+        // If nobody has the address, the answer is the same.
         let (known, unknown) = (request_reset(&server, "ann").await, request_reset(&server, "nobody").await);
         assert_eq!((known.status, &known.text), (200, &unknown.text), "{}", unknown.status);
         assert_eq!(known.json()["status"], true);
@@ -90,7 +90,8 @@ on_both_engines! {
         assert!(link(&mail).starts_with(&format!("{}/admin/set-password#token=", server.base)), "{mail}");
         let token = token(&mail);
 
-        // Neither the event nor the ledger nor the database nor the log has the token; the address is in none of the first two.
+        // The token is not in the event, the ledger, the database or the log. The event and the ledger do not have the address
+        // either.
         until("both deliveries ended", async || {
             deliveries(&admin).await.iter().filter(|delivery| delivery["status"] == "delivered").count() == 2
         }).await;
@@ -106,7 +107,8 @@ on_both_engines! {
         assert_eq!(stored.len(), 1);
         assert!(!stored.concat().contains(&token), "{stored:?}");
 
-        // The link is the first proof of the address, by a browser without a session: sessions and keys end.
+        // The link is the first confirmation of the address, and it is used in a browser without a session. So sessions and keys
+        // end.
         expect_code(&reset(&server, "wrong", NEW_PASSWORD).await, 400, "INVALID_TOKEN");
         expect_code(&reset(&server, &token, "short").await, 400, "PASSWORD_TOO_SHORT");
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
@@ -117,7 +119,7 @@ on_both_engines! {
         until("the session ends", async || of_ann.get("/api/v1/me").await.json()["authenticated"] == false).await;
         until("the key ends", async || server.with_token(key.clone()).get("/api/v1/data").await.status == 401).await;
 
-        // A second reset leaves the keys, because the address is proved by now.
+        // A second reset does not end the keys, because the address is already confirmed.
         let id = signed_in["user"]["id"].clone();
         let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "anonymous", "userId": id })).await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
@@ -148,7 +150,8 @@ on_both_engines! {
         let ask = async |who: Option<&str>, body: Value| {
             server.call_as(who, "POST", "/api/auth/send-verification-email", Some(body)).await
         };
-        // With a session: the own address, once. Without one: the same answer for every address.
+        // With a session, a user can ask for a mail to their own address until it is confirmed. Without a session, the answer is
+        // the same for every address.
         expect_code(&ask(Some(&ann.token), json!({ "email": "admin@example.com" })).await, 400, "EMAIL_MISMATCH");
         expect_code(&ask(None, json!({ "email": "nonsense" })).await, 400, "VALIDATION_ERROR");
         let foreign = json!({ "email": "ann@example.com", "callbackURL": "https://evil.example/x" });
@@ -162,13 +165,13 @@ on_both_engines! {
         let path = path_of(&server, &mail);
         assert!(path.ends_with("&callbackURL=%2Fwelcome%3Fstep%3D2"), "{path}");
 
-        // The browser of the account opens it: nothing ends.
+        // The browser of the account opens the link, so nothing ends.
         let opened = ann.get(&path).await;
         assert_eq!((opened.status, opened.headers["location"].to_str().unwrap()), (302, "/welcome?step=2"), "{}", opened.text);
         assert!(!opened.headers.contains_key("set-cookie"));
         assert_eq!(ann.get("/api/v1/me").await.json()["user"]["emailVerified"], true);
         expect_code(&ask(Some(&ann.token), json!({ "email": "ann@example.com" })).await, 400, "EMAIL_ALREADY_VERIFIED");
-        // A used link is an error.
+        // A link that was already used is an error.
         let again = server.call("GET", &path, None).await;
         assert_eq!(again.headers["location"].to_str().unwrap(), "/welcome?step=2&error=INVALID_TOKEN");
         let without_page = path.split("&callbackURL").next().unwrap();
@@ -177,9 +180,9 @@ on_both_engines! {
         let evil = format!("{without_page}&callbackURL=https%3A%2F%2Fevil.example");
         expect_code(&server.call("GET", &evil, None).await, 403, "INVALID_CALLBACK_URL");
 
-        // Somebody signed up with Bob's address, and waits. Bob proves it in his own browser.
+        // Somebody has signed up with Bob's address, and waits. Bob confirms the address in his own browser.
         let squatter = server.with_token(server.sign_up("bob").await);
-        // An expired link says so.
+        // The response says that the link has expired.
         assert_eq!(ask(None, json!({ "email": "bob@example.com", "callbackURL": "/welcome" })).await.status, 200);
         let path = path_of(&server, &mails.mails(2).await[1]);
         server.sql("UPDATE svc_account_tokens SET expires_at = 1").await;
@@ -195,7 +198,7 @@ on_both_engines! {
         assert_eq!(ask(None, json!({ "email": "bob@example.com" })).await.status, 200);
         let mail = mails.mails(3).await.remove(2);
         let path = path_of(&server, &mail).replace("%2F", "https%3A%2F%2Fapp.example.com");
-        // A program that opens links in mail gets a page with a button, and so does Bob. Nothing has happened yet.
+        // A program that opens links in mails gets a page with a button. Bob gets the same page. Nothing has happened yet.
         for mode in [None, Some("navigate")] {
             let mut request = server.request("GET", &path);
             if let Some(mode) = mode {
@@ -220,11 +223,11 @@ on_both_engines! {
         let hook = admin.get("/api/v1/webhooks").await.data()[0].clone();
         assert_eq!(hook["suspended"]["reason"], "maker_gone", "{hook}");
         assert_eq!(sign_in(&server, "bob", PASSWORD).await.status, 401);
-        // Nobody becomes admin by that.
+        // This does not make anybody an admin.
         assert_eq!(server.call("GET", "/api/v1/instance", None).await.json()["needsAdmin"], false);
         assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 3);
 
-        // Kinds of links do not stand for each other.
+        // A link of one kind cannot be used as a link of another kind.
         request_reset(&server, "bob").await;
         let of_reset = token(&mails.mails(4).await[3]);
         expect_code(&server.call("GET", &format!("/api/auth/verify-email?token={of_reset}"), None).await, 401, "INVALID_TOKEN");
@@ -238,7 +241,7 @@ on_both_engines! {
             .env("SVC_ANONYMOUS_AUTH", "true")
             .start()
             .await;
-        // The first admin is exempt, so that a wrong mail server locks nobody out.
+        // The first admin need not confirm the address. So a wrong mail server cannot keep everybody from signing in.
         let admin = server.admin().await;
         assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
         let instance = server.call("GET", "/api/v1/instance", None).await.json();
@@ -250,33 +253,34 @@ on_both_engines! {
         assert!(!signed_up.headers.contains_key("set-auth-token"));
         let cookie = signed_up.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         let mail = mails.mails(1).await.remove(0);
-        // A taken address looks the same, and its account gets a mail while it still has to be proved.
+        // For a taken address, the response looks the same. Its account gets a mail as long as the address still has to be
+        // confirmed.
         let taken = post(&server, "sign-up/email", json!({ "name": "Eve", "email": "ann@example.com", "password": NEW_PASSWORD })).await;
         let members = |answer: &Answer| answer.json()["user"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!((taken.status, members(&taken)), (200, members(&signed_up)), "{}", taken.text);
         assert_eq!(taken.json()["user"]["name"], "Eve");
         let of_taken = taken.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         assert_eq!(of_taken.split('=').next(), cookie.split('=').next());
-        // A browser that signs up twice goes on showing the first account.
+        // If a browser signs up twice, its cookie still shows the first account.
         let again = server.request("POST", "/api/auth/sign-up/email").header("cookie", &cookie).header("origin", &server.base);
         let again = server.send(again.json(&body)).await;
         let cookie = again.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         mails.mails(3).await;
 
-        // A wrong password says nothing about the proof.
+        // With a wrong password, the response does not reveal whether the address is confirmed.
         assert_eq!(sign_in(&server, "ann", NEW_PASSWORD).await.status, 401);
         expect_code(&sign_in(&server, "ann", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
         let newest = mails.mails(4).await.remove(3);
-        // A scanner of mail asks for the head alone.
+        // A scanner of mails sends a HEAD request.
         assert_eq!(server.call("HEAD", &path_of(&server, &newest), None).await.status, 204);
         // The browser that signed up is signed in, and keeps its password.
         let opened = server.send(server.request("GET", &path_of(&server, &newest)).header("cookie", &cookie)).await;
         assert_eq!(opened.status, 302, "{}", opened.text);
         assert!(opened.headers.contains_key("set-auth-token"), "{:?}", opened.headers);
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
-        // Using a link ends the others of its kind.
+        // The use of a link ends the other links of its kind.
         assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
-        // The cookie of a taken address opens nothing.
+        // The cookie that belongs to a taken address gives no access.
         assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 2);
 
         // A guest stays a guest until the link is used in the guest's browser.
@@ -304,24 +308,24 @@ on_both_engines! {
         assert_eq!(post(&server, "change-email", json!({ "newEmail": "new@example.com" })).await.status, 401);
         expect_code(&ask(&ann, "Ann@Example.com").await, 400, "EMAIL_IS_THE_SAME");
         expect_code(&ask(&ann, "nonsense").await, 400, "VALIDATION_ERROR");
-        // A taken address gets the same answer and no mail.
+        // For a taken address, the answer is the same, but no mail is sent.
         let (taken, free) = (ask(&ann, "admin@example.com").await, ask(&ann, "new@example.com").await);
         assert_eq!((free.status, &free.text), (200, &taken.text));
         let mail = mails.mails(1).await.remove(0);
         assert_eq!(mail["to"], json!(["new@example.com"]), "{mail}");
-        // Nothing has changed yet, and somebody else's browser changes nothing.
+        // Nothing has changed yet, and a browser of somebody else changes nothing.
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
         let path = path_of(&server, &mail);
         let by_admin = admin.get(path.split("&callbackURL").next().unwrap()).await;
         expect_code(&by_admin, 401, "INVALID_USER");
-        // Nor does the owner of the new address, who may know nothing of the account.
+        // The owner of the new address cannot change anything either, because they may not know the account.
         let by_nobody = server.call("GET", path.split("&callbackURL").next().unwrap(), None).await;
         expect_code(&by_nobody, 401, "INVALID_USER");
         request_reset(&server, "ann").await;
         let of_reset = token(&mails.mails(2).await[1]);
         let opened = ann.get(path.split("&callbackURL").next().unwrap()).await.json();
         assert_eq!((&opened["user"]["email"], &opened["user"]["emailVerified"]), (&json!("new@example.com"), &json!(true)), "{opened}");
-        // The earlier address is told, and its links end. The sessions go on.
+        // The earlier address gets a notice, and the account's links end. The sessions continue.
         let notice = mails.mails(3).await.remove(2);
         assert_eq!(notice["to"], json!(["ann@example.com"]), "{notice}");
         assert!(!notice["text"].as_str().unwrap().contains("http"), "{notice}");
@@ -346,7 +350,7 @@ on_both_engines! {
         let delete = async |token: &str, body: Value| {
             server.call_as(Some(token), "POST", "/api/auth/delete-user", Some(body)).await
         };
-        // The password is checked, also if the session is new.
+        // The password is checked even if the session is new.
         let ann = server.sign_up("ann").await;
         let check = async |password: &str| {
             server.call_as(Some(&ann), "POST", "/api/auth/verify-password", Some(json!({ "password": password }))).await
@@ -358,13 +362,13 @@ on_both_engines! {
         assert_eq!((gone.status, &gone.json()["message"]), (200, &json!("User deleted")), "{}", gone.text);
         assert!(gone.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
-        // Nobody is deleted for an empty request.
+        // An empty request does not delete an account.
         let empty = server.send(server.request("POST", "/api/auth/delete-user").bearer_auth(&of_admin)).await;
         expect_code(&empty, 400, "VALIDATION_ERROR");
-        // A new session is enough.
+        // A new session is enough to delete the account.
         let bob = server.sign_up("bob").await;
         assert_eq!(delete(&bob, json!({})).await.json()["message"], "User deleted");
-        // An old one is not: a link is mailed, which works in a browser of the account alone.
+        // An old session is not enough. The server mails a link, which only works in a browser of the account.
         let eve = server.sign_up("eve").await;
         server.sql("UPDATE svc_sessions SET created_at = created_at - 90000000").await;
         let server = server.restart().await;
@@ -382,7 +386,7 @@ on_both_engines! {
         let gone = server.with_token(eve.clone()).get(&path).await;
         assert_eq!((gone.status, gone.headers["location"].to_str().unwrap()), (302, "/bye"), "{}", gone.text);
         until("eve is gone", async || admin.get("/api/v1/users").await.json()["pagination"]["totalCount"] == 1).await;
-        // The last admin stays.
+        // The last admin cannot be deleted.
         let last = delete(&admin.token, json!({ "password": PASSWORD })).await;
         assert_eq!(last.status, 409, "{}", last.text);
         assert_eq!(admin.get("/api/v1/me").await.json()["authenticated"], true);
@@ -403,7 +407,7 @@ on_both_engines! {
         // The operator of the server gets the link.
         let made = server.run(&["user", "create", "bob@example.com"], "").await;
         assert!(made.out().contains("#token="), "{made:?}");
-        // An invitation has the rights of whoever sent it, also if it waits in the outbox.
+        // An invitation has the rights of the user who sent it, even if it waits in the outbox.
         admin.post("/api/v1/roles", json!({ "name": "inviter", "permissions": [
             { "resource": "users", "actions": ["create", "read"] },
         ] })).await.data();
@@ -423,7 +427,7 @@ on_both_engines! {
         let server = sending_to(engine, &mails).start().await;
         let admin = server.admin().await;
         server.sign_up("ann").await;
-        // At once, so that no race gives more.
+        // The requests run at the same time, so that a race would show.
         let asked = futures_util::future::join_all((0..20).map(|_| request_reset(&server, "ann"))).await;
         assert!(asked.iter().all(|answer| answer.status == 200));
         let nobody = futures_util::future::join_all((0..20).map(|_| request_reset(&server, "nobody"))).await;
@@ -433,7 +437,7 @@ on_both_engines! {
             ended.len() == 10 && ended.iter().all(|delivery| delivery["status"] == "delivered")
         }).await;
         assert_eq!(mails.events("mail").len(), 5);
-        // Each link works until one is used.
+        // Each link works until one of them is used.
         let sent = mails.mails(5).await;
         let works = async |mail: &Value| {
             let path = format!("/api/auth/reset-password/{}?callbackURL=/x", token(mail));
@@ -446,7 +450,7 @@ on_both_engines! {
         for mail in &sent {
             assert!(!works(mail).await);
         }
-        // After an hour there may be more.
+        // After an hour, more mails are allowed.
         server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
         request_reset(&server, "ann").await;
         mails.mails(6).await;
@@ -483,14 +487,14 @@ on_both_engines! {
         let refused = change(20).await;
         let seconds: u32 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
         assert!(refused.status == 429 && (1..=3601).contains(&seconds), "{} {seconds}", refused.text);
-        // Everybody of the network, with known and unknown addresses alike.
+        // The limit applies to everybody in the network, and to known and unknown addresses alike.
         for name in ["ann", "nobody-1", "nobody-2", "nobody-3"] {
             assert_eq!(request_reset(&server, name).await.status, 200);
         }
         for name in ["ann", "nobody-4"] {
             assert_eq!(request_reset(&server, name).await.status, 429);
         }
-        // Who manages users invites more.
+        // A user who manages users can send more invitations.
         expect_status(&admin.post("/api/v1/users", json!({ "email": "bob@example.com" })).await, 201);
         server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
         assert_eq!(change(20).await.status, 200);
@@ -524,9 +528,9 @@ on_both_engines! {
         for _ in 0..9 {
             expect_code(&check("wrong").await, 400, "INVALID_PASSWORD");
         }
-        // Too long ones are not tried, and do not count.
+        // Passwords that are too long are not checked, and do not count.
         expect_code(&check(&"x".repeat(129)).await, 400, "PASSWORD_TOO_LONG");
-        // Right ones do not count.
+        // Correct passwords do not count.
         for _ in 0..3 {
             assert_eq!(check(PASSWORD).await.status, 200);
         }
@@ -548,7 +552,7 @@ on_both_engines! {
         request_reset(&server, "ann").await;
         let first = mails.mails(1).await.remove(0);
         assert_eq!(mails.events("failed").len(), 1);
-        // The attempt is in the ledger, without the link.
+        // The ledger shows the attempt, but not the link.
         let admin = server.with_token(token_of_admin.clone());
         until("the delivery ended", async || {
             deliveries(&admin).await.first().is_some_and(|delivery| delivery["status"] == "delivered")
@@ -557,14 +561,14 @@ on_both_engines! {
         let history = admin.get(&format!("/api/v1/events/deliveries/{event}/svc:mail")).await.text;
         assert!(history.contains("451") && !history.contains(&token(&first)), "{history}");
 
-        // A mail server that hangs does not hold up requests, and a kill loses nothing.
+        // A mail server that hangs does not delay requests, and after a kill no mail is lost.
         mails.behave(json!({ "hang": "data" })).await;
         server.sql("DELETE FROM svc_window_counts").await;
         assert_eq!(request_reset(&server, "ann").await.status, 200);
         until("the mail hangs", async || !mails.events("hung").is_empty()).await;
         server.kill();
         mails.behave(json!({ "hang": null })).await;
-        // The dead process's claim ends as that of any delivery.
+        // The claim of the killed process ends like that of any delivery.
         server.sql("UPDATE svc_deliveries SET lease_until = 0 WHERE lease_until IS NOT NULL").await;
         let server = server.builder().start().await;
         let second = mails.mails(2).await.remove(1);
@@ -583,7 +587,7 @@ on_both_engines! {
         let dead = deliveries(&admin).await.remove(0);
         assert!(dead["error"].as_str().unwrap().contains("550"), "{dead}");
         assert!(!dead.to_string().contains("ann@"), "{dead}");
-        // Retried by hand, it is sent with a new link.
+        // After a retry by hand, the mail is sent with a new link.
         mails.behave(json!({ "refuse": [] })).await;
         let body = json!({ "eventId": dead["eventId"], "consumer": "svc:mail" });
         let retried = admin.post("/api/v1/events/deliveries/retry", body).await;
@@ -605,11 +609,11 @@ on_both_engines! {
         assert!(link(&mail).starts_with(&server.base), "{mail}");
         let body = json!({ "email": "admin@example.com", "redirectTo": "https://evil.example/reset" });
         expect_code(&post(&server, "request-password-reset", body).await, 403, "INVALID_REDIRECT_URL");
-        // A name is in no mail, and an address adds no header.
+        // No mail contains a name, and an address cannot add a header.
         for email in ["a@example.com\r\nBcc: eve@example.com", "a@example.com,eve@example.com", "<a@example.com>"] {
             expect_code(&post(&server, "request-password-reset", json!({ "email": email })).await, 400, "VALIDATION_ERROR");
         }
-        // A mailed link that names a page of the server leads there with the token.
+        // If a mailed link names a page of the server, it leads there with the token.
         let body = json!({ "email": "admin@example.com", "redirectTo": "/reset" });
         assert_eq!(post(&server, "request-password-reset", body).await.status, 200);
         let mail = mails.mails(2).await.remove(1);
@@ -638,7 +642,8 @@ async fn mail_goes_over_tls_with_a_password_and_to_trusted_servers_alone() {
         let mail = mails.mails(1).await.remove(0);
         assert_eq!((&mail["tls"], &mail["user"]), (&json!(true), &json!("shop@x")), "{mail}");
 
-        // A wrong password, and an authority that is not trusted: nothing is sent, and the log and the ledger show no password.
+        // A wrong password, and an authority that is not trusted. In both cases nothing is sent, and the log and the ledger show
+        // no password.
         let other = MailServer::start(&["--tls", "implicit"]).await;
         for (user, authority) in [("shop%40x:hunter2", mails.authority()), (good, other.authority())] {
             let server = with(user, authority).start().await;
@@ -691,7 +696,7 @@ async fn wrong_settings_of_mail_stop_the_boot() {
         (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", folder)], "reset.en.txt"),
         (&[("SVC_MAILS_PER_NETWORK", "0")], "SVC_MAILS_PER_NETWORK"),
         (&[("SVC_BREACHED_PASSWORDS", "/nonexistent")], "SVC_BREACHED_PASSWORDS"),
-        // No prefix files.
+        // The folder has no prefix files.
         (&[("SVC_BREACHED_PASSWORDS", folder)], "SVC_BREACHED_PASSWORDS"),
     ] {
         let builder = settings.iter().fold(ServerBuilder::new(Engine::Sqlite), |builder, (name, value)| builder.env(name, value));

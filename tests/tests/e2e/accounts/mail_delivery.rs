@@ -1,9 +1,9 @@
-//! How mail gets to the mail server: which failures are tried again, and which instance sends.
+//! The way of mails to the mail server: which failures are retried, and which instance sends.
 
 use blockbase_tests::{Admin, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
-/// A server that sends no mail. It tries again at once.
+/// A server that sends no mail. It retries failed deliveries at once.
 fn silent(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_RETRY_BASE_MS", "1").env("SVC_EVENTS_POLL_INTERVAL_MS", "50")
 }
@@ -60,14 +60,14 @@ on_both_engines! {
         assert_eq!((&dead["status"], &dead["attempts"]), (&json!("failed"), &json!(1)), "{dead}");
         assert!(dead["error"].as_str().unwrap().contains("550"), "{dead}");
         assert_eq!(history(&admin, &dead).await.len(), 1);
-        // Mail to others goes on.
+        // Mails to other addresses are still sent.
         request_reset(&server, "bob").await;
         assert_eq!(mails.mails(1).await[0]["to"], json!(["bob@example.com"]));
         assert_eq!(mails.events("refused").len(), 1);
     }
 
     async fn a_mail_that_is_put_off_is_tried_until_it_is_taken(engine: Engine) {
-        // More often than any other delivery is tried.
+        // A mail is tried more often than any other delivery.
         let mails = MailServer::start(&["--fail", "7"]).await;
         let server = sending(silent(engine), "", &mails).start().await;
         let admin = server.admin().await;
@@ -114,7 +114,7 @@ on_both_engines! {
         let mut server = silenced(server.builder()).start().await;
         let admin = server.with_token(token.clone());
         let before = newest(&admin).await;
-        // It is due, and so are deliveries of another group, which are made.
+        // The mail is due, and so are deliveries of another group, which are delivered.
         server.sql("UPDATE svc_deliveries SET next_attempt_at = 0 WHERE next_attempt_at IS NOT NULL").await;
         admin.make_task_object().await;
         let subscription = json!({ "event": "data.task.#", "consumer": "seen", "handler": "log_event" });
@@ -134,7 +134,7 @@ on_both_engines! {
         let mut server = sending(server.builder(), "", &mails).start().await;
         mails.mails(1).await;
 
-        // What nobody sent for a week is dropped.
+        // A mail that could not be sent for a week is dropped.
         mails.behave(json!({ "fail": 1_000_000 })).await;
         let failed = mails.events("failed").len();
         request_reset(&server, "ann").await;
@@ -171,7 +171,7 @@ async fn an_instance_without_mail_leaves_it_to_one_with_mail() {
     let all = entries(&admin, "svc:mail").await;
     assert!(all.iter().all(|entry| entry["attempts"] == 1 && entry["error"].is_null()), "{all:?}");
 
-    // A retry by hand is asked of the one and made by the other.
+    // One instance gets the request for a retry, and the other one makes it.
     deaf.sign_up("late").await;
     request_reset(&sender, "late").await;
     until("the mail is dead", async || newest(&admin).await["dead"] == true).await;

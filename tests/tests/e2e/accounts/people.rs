@@ -1,4 +1,4 @@
-//! Accounts that somebody makes for somebody else, and links to set a password: who may make them, and their effects.
+//! Accounts that somebody makes for another person, and links to set a password: the rights to make them, and their effects.
 
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines, until};
 use futures_util::future::join_all;
@@ -195,7 +195,7 @@ on_both_engines! {
 
     async fn nobody_chooses_a_breached_password(engine: Engine) {
         const BREACHED: &str = "a breached password";
-        // SHA-1 of it, in its file.
+        // The SHA-1 of the password, in the file with its prefix.
         let (file, line) = ("0E865", "9A4A24AF245D7F9CCB25AB6C7F9CC66632B");
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(file), format!("{line}:42
@@ -381,8 +381,8 @@ on_both_engines! {
         }
         let token = link(&admin, &id).await;
         let password = |number: usize| format!("{NEW_PASSWORD} {number}");
-        // The number of requests is the number of tries that get no delay, because those that do not succeed count as tries with
-        // a wrong token.
+        // The number of requests equals the number of tries without a delay, because requests that do not succeed count as tries
+        // with a wrong token.
         let answers = join_all((0..8).map(|number| {
             let server = other.as_ref().filter(|_| number % 2 == 1).unwrap_or(&server);
             let (token, password) = (&token, password(number));
@@ -491,7 +491,7 @@ on_both_engines! {
             tries += 1;
             assert!(tries < 30, "thirty wrong tokens");
         };
-        // The first waits may be over before the next try on a slow machine.
+        // On a slow machine, the first waits may end before the next try.
         assert!((10..=13).contains(&tries), "{tries}");
         assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
         // From another network the link works at once.

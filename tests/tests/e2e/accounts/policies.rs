@@ -1,4 +1,4 @@
-//! Grants with conditions: the rows that a role reaches, and the rows that its writes may produce.
+//! Grants with conditions: the rows that a role may use, and the rows that may result from its writes.
 
 mod deliveries;
 mod events;
@@ -100,7 +100,7 @@ on_both_engines! {
         assert_eq!(listed["pagination"]["totalCount"], 2);
         assert_eq!(ann.get(&path(&b)).await.status, 200);
         ann.get(&path(&c)).await.expect_error(404, "not_found");
-        // Search, filters, conditions, totals and sums use only these rows.
+        // Search, filters, conditions, totals and sums only use these rows.
         for query in ["search=c&title=c", "title=c", "where=%7B%22title%22:%22c%22%7D", "assignee%5Bis_not_null%5D=true&title=c"] {
             assert_eq!(titles(&ann, query).await, Vec::<String>::new(), "{query}");
         }
@@ -129,7 +129,7 @@ on_both_engines! {
 
     async fn a_write_stays_within_its_grant(server: Server) {
         let World { admin, ann, ann_id, teams: [one, two], tasks: [a, b, c] } = world(&server).await;
-        // Rows that the action's condition does not reach get 404.
+        // For rows that the action's condition does not include, the response is 404.
         ann.patch(&path(&b), json!({ "points": 5 })).await.expect_error(404, "not_found");
         ann.delete(&path(&b)).await.expect_error(404, "not_found");
         let changed = ann.patch(&path(&a), json!({ "state": "done" })).await;
@@ -177,7 +177,7 @@ on_both_engines! {
         let (ann, _) = user(&admin, "ann", Some("clerk")).await;
         let task = admin.make("task", json!({ "title": "t", "state": "done" })).await;
         let set = async |state: &str| ann.patch(&path(&task), json!({ "state": state })).await;
-        // The first grant reaches the row, and the second allows the result. Neither does both.
+        // The first grant includes the row, and the second one allows the result. No grant does both.
         set("archived").await.expect_error(403, "forbidden");
         assert_eq!(set("open").await.status, 200);
         set("done").await.expect_error(403, "forbidden");
@@ -240,7 +240,7 @@ on_both_engines! {
             user(&admin, name, Some(name)).await
         };
         let make = async |title: &str, assignee: &str| admin.make("task", json!({ "title": title, "assignee": assignee })).await;
-        // The user's address is not verified, so `$user.email` has no value, and the grant reaches no row, not even under `_not`.
+        // The user's address is not verified, so `$user.email` has no value, and the grant includes no row, not even with `_not`.
         let (mail, _) = of("mail", json!({ "_not": { "assignee": "$user.email" } })).await;
         make("mail", "mail@example.com").await;
         assert_eq!(titles(&mail, "").await, Vec::<String>::new());
@@ -276,7 +276,7 @@ on_both_engines! {
     async fn a_key_reads_what_its_role_and_its_maker_both_reach(server: Server) {
         let World { admin, ann, .. } = world(&server).await;
         role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": { "title": { "in": ["b", "c"] } } }])).await;
-        // Ann cannot give rights that she does not have, also not by a key.
+        // Ann cannot give rights that she does not have, not even with a key.
         let body = json!({ "name": "k", "roleId": "reader" });
         ann.post("/api/v1/api-keys", body.clone()).await.expect_error(403, "forbidden");
         let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -304,7 +304,7 @@ on_both_engines! {
         let task = resources.iter().find(|rights| rights["resource"] == "task").unwrap();
         assert_eq!((&task["read"], &task["manage"]), (&json!("condition"), &Value::Null), "{task}");
         let role_id = of_role["data"]["roleId"].as_str().unwrap().to_owned();
-        // For a caller who views the service as the role, the variables have the caller's own values.
+        // If a caller views the service as the role, the variables have the caller's own values.
         let viewed = async || {
             let answer = server.send(admin.request("GET", "/api/v1/data/task?sort=title").header("x-svc-view-as", &role_id)).await;
             assert_eq!(answer.status, 200, "{}", answer.text);

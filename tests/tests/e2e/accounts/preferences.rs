@@ -50,7 +50,7 @@ on_both_engines! {
         let set = admin.patch(PREFERENCES, json!({ "views": { "task": [{ "sort": "-due", "size": 9_007_199_254_740_993_i64 }] }, "theme": "dark" })).await;
         assert_eq!(set.text, r#"{"data":{"views":{"task":[{"sort":"-due","size":9007199254740993}]},"theme":"dark"}}"#);
         assert_eq!(guest.patch(PREFERENCES, json!({ "theme": "light" })).await.data(), json!({ "theme": "light" }));
-        // Top-level members are replaced as a whole. Null removes one.
+        // Top-level members are replaced completely. Null removes a member.
         assert_eq!(admin.patch(PREFERENCES, json!({ "views": { "note": null }, "theme": null, "gone": null })).await.text, r#"{"data":{"views":{"note":null}}}"#);
         assert_eq!(admin.patch(PREFERENCES, json!({})).await.text, r#"{"data":{"views":{"note":null}}}"#);
         assert_eq!(admin.get(PREFERENCES).await.text, r#"{"data":{"views":{"note":null}}}"#);
@@ -107,10 +107,10 @@ on_both_engines! {
     async fn all_of_it_has_a_bound(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let who = server.admin().await;
-        // Spaces do not count against the limit.
+        // Spaces do not count towards the limit.
         let full = of_size(BYTES_MAX).replace(':', "  :\n ");
         assert_eq!(send(&who, "application/json", full).await.status, 200);
-        // Stored members count against the limit.
+        // Stored members count towards the limit.
         let more = who.patch(PREFERENCES, json!({ "b": 1 })).await.expect_error(413, "payload_too_large");
         assert!(more["message"].as_str().unwrap().contains("65536"), "{more}");
         assert_eq!(who.get(PREFERENCES).await.data().as_object().unwrap().len(), 1);

@@ -15,7 +15,7 @@ use deviations::{Difference, expect_deviations};
 use replay::{Pause, Replay};
 
 const RECORDING: &str = include_str!("../../../clients/better-auth/recorded.json");
-/// Flows that run at the same time on one server. Each has addresses of its own.
+/// Flows that run at the same time on one server. Each has its own addresses.
 const FLOWS_AT_ONCE: usize = 6;
 
 /// The settings of a server. Flows with the same settings share a server.
@@ -33,7 +33,7 @@ impl Settings {
     /// The settings that come nearest to the options of better-auth in a flow.
     fn of(flow: &Value) -> Settings {
         match (flow["id"].as_str().unwrap(), flow["server"].as_str().unwrap()) {
-            // better-auth mails no deletions there.
+            // In these flows, better-auth mails no deletions.
             ("delete-user-stale", _) | (_, "no-mails") => Settings::NoMail,
             (_, "all-mails" | "two-mails" | "update-at-once") => Settings::Mail,
             (_, "required" | "required-without-sign-in") => Settings::VerificationRequired,
@@ -50,7 +50,7 @@ impl Settings {
         let mut builder = ServerBuilder::new(engine)
             .env("SVC_ANONYMOUS_AUTH", "true")
             .env("SVC_TRUSTED_ORIGINS", "https://app.example.com")
-            // Each flow has an address, so that wrong tokens of one do not delay another.
+            // Each flow has its own network address, so that wrong tokens of one flow do not delay another flow.
             .env("SVC_TRUSTED_PROXIES", "127.0.0.1")
             .env("SVC_EVENTS_POLL_INTERVAL_MS", "50");
         if let Some(mails) = mails {
@@ -99,7 +99,7 @@ async fn differences_with(settings: Settings, engine: Engine, flows: &[Value]) -
     ended.into_iter().flat_map(|replay| replay.differences).collect()
 }
 
-/// Another process on the same data. The first one would remember sessions as they were before time passed.
+/// Starts another process on the same data. The first one would remember sessions as they were before the time passed.
 async fn restarted(server: Server) -> Server {
     let builder = server.builder();
     server.signal("TERM");

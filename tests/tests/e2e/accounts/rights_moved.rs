@@ -13,7 +13,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Sends the head. The server asks for the body once it has checked the caller.
+    /// Sends the head. The server asks for the body after it has checked the caller.
     async fn begin(who: &Admin<'_>, method: &str, path: &str, body: Value) -> Waiting {
         let host = who.server.base.strip_prefix("http://").unwrap();
         let mut connection = TcpStream::connect(host).await.unwrap();
@@ -156,7 +156,7 @@ on_both_engines! {
         assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": lead })).await.status, 200);
         let begin = async || Waiting::begin(&ann, "POST", "/api/v1/data/task", json!({ "title": "lead" })).await;
 
-        // Accounts change, but not hers.
+        // Accounts change, but not her account.
         let request = begin().await;
         member(&admin, "ben", json!([])).await;
         let (status, answer) = request.end().await;
@@ -222,7 +222,7 @@ on_both_engines! {
             };
             let (answer, at_the_loss) = tokio::join!(writing, lose);
             answer.expect_error(401, "unauthorized");
-            // The batch that was being committed at that moment may have been written too, but no later one.
+            // The batch that was being committed at that moment may also have been written, but no later batch.
             let most = at_the_loss + if engine == Engine::Postgres { 5 } else { 0 };
             assert!((at_the_loss..=most).contains(&total().await), "{loss}: it wrote on");
         }
@@ -248,7 +248,8 @@ on_both_engines! {
                 _ => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
             };
             assert!(lost.status < 300, "{loss}: {}", lost.text);
-            // Bytes on their way still arrive. Then the connection breaks, so that the client does not take them for the whole export.
+            // Bytes that are on their way still arrive. Then the connection breaks, so that the client does not take them for the
+            // complete export.
             until("the export is cut off", async || server.log().matches("an export is cut off").count() > usize::from(loss == "banned")).await;
             let cut = loop {
                 match export.chunk().await {

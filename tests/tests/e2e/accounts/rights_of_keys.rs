@@ -32,7 +32,7 @@ async fn ban(admin: &Admin<'_>, user: &str, banned: bool) {
     assert_eq!(changed.status, 200, "{}", changed.text);
 }
 
-/// The key's entry in the list; null if the list does not have the key.
+/// The key's entry in the list. Null if the list does not have the key.
 async fn listed(admin: &Admin<'_>, id: &Value) -> Value {
     let keys = admin.get("/api/v1/api-keys").await.data();
     keys.as_array().unwrap().iter().find(|key| key["id"] == *id).cloned().unwrap_or_default()
@@ -67,7 +67,7 @@ on_both_engines! {
             assert_eq!(by_key.get("/api/v1/roles").await.status, 200);
         }
 
-        // A demotion limits the keys at once, on every surface, but suspends nothing.
+        // A demotion limits the keys at once on every surface, but it does not suspend anything.
         give(&admin, &maker_id, "reader").await;
         take(&admin, &maker_id, "admin").await;
         for by_key in [&own, &of_ann] {
@@ -113,13 +113,13 @@ on_both_engines! {
         assert_eq!(by_own.get(TASKS).await.json()["pagination"]["totalCount"], 1);
 
         assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&own) })).await.status, 200);
-        // The rights of both allow the maker's rows, and no row of Ann's. A new row would be Ann's.
+        // Together, the rights of both allow the maker's rows, but not Ann's rows. A new row would belong to Ann.
         let rows = by_key.get(TASKS).await.json();
         assert_eq!((&rows["pagination"]["totalCount"], &rows["data"][0]["id"]), (&json!(1), &json!(of_maker)));
         by_key.patch(&format!("{TASKS}/{of_ann}"), json!({ "title": "x" })).await.expect_error(404, "not_found");
         new_task(&by_key).await.expect_error(403, "forbidden");
         by_key.post(&format!("{TASKS}/bulk"), json!({ "data": [{ "title": "x" }] })).await.expect_error(403, "forbidden");
-        // No row is both Ann's own and the maker's own.
+        // No row is both Ann's own row and the maker's own row.
         by_own.get(TASKS).await.expect_error(403, "forbidden");
         new_task(&by_own).await.expect_error(403, "forbidden");
         // A key that acts as its own maker reads and writes the maker's rows.
@@ -266,7 +266,7 @@ on_both_engines! {
         for expected in [event(&row["id"], "maker_banned"), event(&own_row["id"], "maker_banned"), event(&below["id"], "key_suspended")] {
             assert!(told.contains(&expected), "{expected} in {told:?}");
         }
-        // The ban is lifted, and everything is as before.
+        // The ban is lifted, and everything is as it was before.
         ban(&admin, &maker_id, false).await;
         for by_key in [&by_key, &own, &by_by_key] {
             assert_eq!(by_key.get(TASKS).await.status, 200);
@@ -295,8 +295,8 @@ on_both_engines! {
         by_key.get(TASKS).await.expect_error(403, "key_suspended");
         let before = listed(&admin, &row["id"]).await;
         assert_eq!(before["suspended"]["reason"], "maker_gone");
-        // This caller is too weak. A grant for own rows is less than one for all rows. On another user's key, it is not a grant for that
-        // user's rows either.
+        // This caller has too few rights. A grant for own rows is less than a grant for all rows. For another user's key, it is
+        // not a grant for that user's rows either.
         adopt(&weak, &row).await.expect_error(403, "forbidden");
         adopt(&weak, &owner_row).await.expect_error(403, "forbidden");
         let after = listed(&admin, &row["id"]).await;
@@ -431,7 +431,7 @@ on_both_engines! {
             state
         };
         let before = state().await;
-        // This includes a user without a role, because of what a key in their name may do.
+        // This also applies to a user without a role, because of the rights of a key that acts as that user.
         for id in [&admin_id, &second_id, &strong_id, &banned_id, &service_id] {
             let path = format!("/api/v1/users/{id}");
             for body in [json!({ "banned": true }), json!({ "banned": false }), json!({ "name": "x" })] {
@@ -466,7 +466,7 @@ on_both_engines! {
         by_key.patch(&format!("/api/v1/users/{admin_id}"), json!({ "name": "x" })).await.expect_error(403, "forbidden");
         by_key.delete(&format!("/api/v1/api-keys/{}", of_admin["id"].as_str().unwrap())).await.expect_error(403, "forbidden");
 
-        // They may change users with equal or fewer rights.
+        // The caller may change users with equal or fewer rights.
         let equal = format!("/api/v1/users/{equal_id}");
         assert_eq!(helper.patch(&equal, json!({ "name": "Equal", "banned": true })).await.status, 200);
         assert_eq!(helper.patch(&equal, json!({ "banned": false })).await.status, 200);
@@ -477,7 +477,7 @@ on_both_engines! {
         let (_, made) = key(&helper, json!({ "name": "k", "roleId": "common", "userId": equal_id })).await;
         assert_eq!(helper.delete(&format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap())).await.status, 204);
         assert_eq!(helper.delete(&equal).await.status, 204);
-        // Users may delete keys in their own name, however strong the keys are.
+        // Users may delete keys that act as them, no matter how many rights the keys have.
         role(&admin, "self", json!([{ "resource": "api_keys", "actions": ["delete"], "rowPolicy": "own" }])).await;
         let (ann, ann_id) = user(&admin, "ann", Some("self")).await;
         let (_, of_ann) = key(&admin, json!({ "name": "k", "roleId": "admin", "userId": ann_id })).await;

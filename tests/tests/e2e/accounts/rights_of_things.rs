@@ -1,5 +1,5 @@
-//! Things have the rights that their makers have now, and a caller who changes a thing needs the rights that it has. Things are webhooks,
-//! subscriptions, tasks, blocks, and changes of the schema.
+//! Things have the rights that their makers have now, and a caller who changes a thing needs the rights of that thing. Things are
+//! webhooks, subscriptions, tasks, blocks, and changes of the schema.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -303,7 +303,7 @@ on_both_engines! {
         assert_eq!(upgraded.status, 200, "{}", upgraded.text);
         assert_eq!(sent(&admin, 2).await, "hush-hush-2.0.0");
         assert_eq!((counts(&server).await, leaks(&server)), (vec![vec!["2".to_owned(), "0".to_owned()]], Vec::new()));
-        // A version that serves again has the value that it declared.
+        // A version that is active again has the value that it declared.
         let back = admin.post("/api/v1/blocks/sender/rollback", json!({})).await.data();
         assert_eq!((&back["version"], &back["digest"]), (&json!("1.0.0"), &digest));
         assert_eq!(sent(&admin, 3).await, "hush-hush-1.0.0");
@@ -621,7 +621,7 @@ on_both_engines! {
         let (maker, _) = user(&admin, "maker", maker_with(right("task", &["read", "create"]))).await;
         let (ann, ann_id) = user(&admin, "ann", json!([right("note", &["read", "create"])])).await;
         let (by_key, _) = key(&maker, json!({ "name": "k", "roleId": "carried", "userId": ann_id })).await;
-        // From now on the key reaches the maker's own tasks, and Ann's own notes.
+        // From now on, the key may use the maker's own tasks, and Ann's own notes.
         grant(&admin, "maker", maker_with(own("task", &["read", "create"]))).await;
         for who in [&admin, &maker] {
             who.make("task", json!({ "title": "a" })).await;
@@ -710,7 +710,7 @@ on_both_engines! {
         grant(&admin, "designer", mine).await;
         designer.patch(&path("ssn"), json!({ "pattern": "^1" })).await.expect_error(403, "forbidden");
 
-        // A change that looks at no rows does not need the right to read.
+        // A change that reads no rows does not need the right to read them.
         grant(&admin, "designer", json!([right("objects", &["create", "read", "update"])])).await;
         for change in [json!({ "label": "Number" }), json!({ "indexed": false }), json!({ "default": "x" }), json!({ "name": "number" })] {
             assert_eq!(designer.patch(&path("ssn"), change).await.status, 200);

@@ -28,7 +28,7 @@ pub(crate) async fn key<'a>(maker: &Admin<'a>, body: Value) -> (Admin<'a>, Value
     (maker.server.with_token(body["key"].as_str().unwrap().to_owned()), body["data"].clone())
 }
 
-/// Waits until a revocation has reached every instance.
+/// Waits until a revocation applies on every instance.
 pub(crate) async fn within_five_seconds(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..50 {
         if holds().await {
@@ -135,7 +135,8 @@ on_both_engines! {
         let (helper, helper_id) = user(&admin, "helper", Some(&helper_role)).await;
         let (_, other_id) = user(&admin, "other", None).await;
 
-        // The server refuses all of these alike: a new role, a change of one's own or another role, a role for oneself or others, a key.
+        // The server refuses all of these in the same way: a new role, a change of one's own or another role, a role for oneself
+        // or others, a key.
         for grants in [
             json!([{ "resource": "*", "actions": ["manage"] }]),
             json!([{ "resource": "*", "actions": ["read"] }]),
@@ -161,14 +162,14 @@ on_both_engines! {
         // The configuration can give sign-ups a role by name, so the helper must not rename a role that is stronger than its own.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
-        // They may give the rights that they have. They may not weaken a role with more rights.
+        // Callers may give the rights that they have. They may not weaken a role that has more rights.
         let own = json!([{ "resource": "task", "actions": ["update"], "rowPolicy": "own" }]);
         assert_eq!(helper.post("/api/v1/roles", json!({ "name": "owner", "permissions": own })).await.status, 201);
         assert_eq!(helper.post(&format!("/api/v1/users/{other_id}/roles"), json!({ "roleId": "owner" })).await.status, 200);
         let weaker = json!({ "permissions": [{ "resource": "task", "actions": ["delete"] }] });
         helper.patch("/api/v1/roles/strong", weaker).await.expect_error(403, "forbidden");
         assert_eq!(helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "owner" })).await.status, 201);
-        // A key of another user would reach that user's rows, and a grant for own rows does not cover these.
+        // A key of another user would act on that user's rows, and a grant for own rows does not cover these.
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
         helper.post("/api/v1/api-keys", of_other).await.expect_error(403, "forbidden");
 
@@ -205,7 +206,7 @@ on_both_engines! {
             let (one, other) = tokio::join!(admin.delete(&third_path), third.delete(&own_path));
             let mut statuses = [one.status, other.status];
             statuses.sort_unstable();
-            // The second request fails, because its caller is no longer admin, or because it would remove the last admin.
+            // The second request fails, either because its caller is no longer admin, or because it would remove the last admin.
             assert!(statuses[0] == 204 && [403, 409].contains(&statuses[1]), "{statuses:?}");
             let left = server.sql("SELECT ur.user_id FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id WHERE r.name = 'admin'").await;
             assert_eq!(left.len(), 1);
@@ -283,7 +284,7 @@ on_both_engines! {
         assert_eq!(names, ["id", "name", "prefix", "roleId", "userId", "expiresAt", "lastUsedAt", "createdAt", "madeBy", "suspended"]);
         assert!(reader.token.starts_with(shown["prefix"].as_str().unwrap()) && reader.token.len() == 47);
         assert_eq!(shown["userId"], admin_id);
-        // A key has only the rights of its role, although its user may do everything. Both headers work alike.
+        // A key has only the rights of its role, although its user may do everything. Both headers have the same effect.
         reader.post("/api/v1/data/task", json!({ "title": "x" })).await.expect_error(403, "forbidden");
         reader.get("/api/v1/roles").await.expect_error(403, "forbidden");
         let by_header = server.send(server.request("GET", "/api/v1/data/task").header("x-api-key", &reader.token)).await;
@@ -331,7 +332,7 @@ on_both_engines! {
         assert_eq!(reader.get("/api/v1/me").await.json(), json!({ "authenticated": false }));
         admin.delete(&path).await.expect_error(404, "not_found");
 
-        // A grant for own keys and users covers only one's own.
+        // With a grant for own keys and users, a caller only gets their own.
         role(&admin, "self", json!([
             { "resource": "api_keys", "actions": ["manage"], "rowPolicy": "own" },
             { "resource": "users", "actions": ["read"], "rowPolicy": "own" },
@@ -444,18 +445,19 @@ on_both_engines! {
         role(&admin, "maker", maker).await;
         let (maker, _) = user(&admin, "maker", Some("maker")).await;
         let (victim, victim_id) = user(&admin, "victim", Some("maker")).await;
-        // An empty role, a key of another user with it, and then a grant for own rows on the role: those would be the other user's rows.
+        // She makes an empty role, a key of another user with this role, and then a grant for own rows in the role. These would
+        // be the other user's rows.
         assert_eq!(maker.post("/api/v1/roles", json!({ "name": "trap" })).await.status, 201);
         let body = json!({ "name": "k", "roleId": "trap", "userId": victim_id });
         assert_eq!(maker.post("/api/v1/api-keys", body).await.status, 201);
         let own = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }] });
         maker.patch("/api/v1/roles/trap", own.clone()).await.expect_error(403, "forbidden");
-        // Without such a key they may give the grant. So may a caller who has the right to all rows.
+        // Without such a key, they may give the grant. A caller who has the right to all rows may also give it.
         assert_eq!(maker.post("/api/v1/roles", json!({ "name": "plain", "permissions": own["permissions"] })).await.status, 201);
         assert_eq!(admin.patch("/api/v1/roles/trap", own).await.status, 200);
         assert_eq!(victim.get("/api/v1/data/task").await.status, 200);
 
-        // Only callers who may read roles learn which roles there are and what they give.
+        // Only callers who may read roles can find out which roles exist and which rights they give.
         let refused = |name: &'static str| maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": name }));
         assert_eq!(refused("admin").await.expect_error(403, "forbidden"), refused("nothing").await.expect_error(403, "forbidden"));
     }

@@ -70,7 +70,7 @@ on_both_engines! {
         let ends = server.sql(&format!("SELECT expires_at - updated_at FROM svc_sessions WHERE id = '{}'", session["id"].as_str().unwrap())).await;
         assert_eq!(ends[0][0], (7 * DAY_MS).to_string());
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
-        // The short session has ended. Its cookie is removed, unless nobody looked at it.
+        // The short session has ended. Its cookie is removed, unless the request did not check the cookie.
         assert!(!is_in(&server, &token_of(&short)).await);
         let ended = get(&cookie_of(&short)).await;
         let set = ended.headers["set-cookie"].to_str().unwrap();
@@ -160,7 +160,7 @@ on_both_engines! {
         assert_eq!(revoked.headers["set-auth-token"], fresh.as_str());
         assert!(!is_in(&server, &first).await && !is_in(&server, &second).await && is_in(&server, &fresh).await);
 
-        // Of several changes at the same time, only one succeeds.
+        // If several changes run at the same time, only one succeeds.
         let fresh = server.with_token(fresh);
         let bodies: Vec<Value> = (0..8).map(|number| change(PASSWORD, &format!("another one, long {number}"))).collect();
         let answers = futures_util::future::join_all(bodies.iter().map(|body| fresh.post(path, body.clone()))).await;
@@ -199,7 +199,7 @@ on_both_engines! {
         let me = || server.request("GET", "/api/v1/me");
         let is_known = async |request: reqwest::RequestBuilder| server.send(request).await.json()["authenticated"] == true;
 
-        // A key as a session token, a session token as a key, and values that only look like one of them.
+        // A key as a session token, a session token as a key, and values that only have the form of one of them.
         let key_hash = server.sql("SELECT key_hash FROM svc_api_keys").await[0][0].clone();
         let token_hash = server.sql("SELECT token_hash FROM svc_sessions").await[0][0].clone();
         for nonsense in ["svc_", "svc_x", &format!("svc_{ann_token}"), &key_hash, &token_hash, &key[..key.len() - 1], &format!("{key}x"), "null", "%00"] {
@@ -220,11 +220,11 @@ on_both_engines! {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another one, long", "name": "x" });
             let request = server.request(method, path).bearer_auth(&key).json(&body);
             expect_code(&server.send(request).await, 401, "UNAUTHORIZED");
-            // If the request also has a session, the key still decides.
+            // If the request also has a session, the key takes precedence.
             let request = server.request(method, path).header("x-api-key", &key).header("cookie", &cookie);
             expect_code(&server.send(request.header("origin", &server.base).json(&body)).await, 401, "UNAUTHORIZED");
         }
-        // With two credentials the key decides, even if it is invalid.
+        // With two credentials, the key takes precedence, even if it is invalid.
         let both = server.send(me().header("x-api-key", &key).bearer_auth(&ann_token)).await.json();
         assert_eq!(both["roles"], json!(["reader"]));
         let both = server.send(me().header("cookie", &cookie).bearer_auth(&key)).await.json();

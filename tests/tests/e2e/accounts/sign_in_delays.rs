@@ -64,7 +64,7 @@ on_both_engines! {
         assert!((30..=61).contains(&seconds), "{seconds}");
         // The right password has to wait too. Otherwise the response would reveal that it is right.
         assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.1").await.status, 429);
-        // From another network the owner gets in at once. A /64 counts as one network.
+        // From another network, the owner can sign in at once. A /64 counts as one network.
         assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.2").await.status, 200);
         assert!(FREE_TRIES.contains(&until_refused(&server, email, "2001:db8::1").await.0));
         set_tries(&server, "2001:db8::", 20, Duration::ZERO).await;

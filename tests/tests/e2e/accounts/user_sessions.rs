@@ -10,7 +10,7 @@ use crate::accounts::roles::{key, role, user};
 use crate::events::Stream;
 
 const PASSWORD: &str = "correct horse battery";
-/// Longer than an ended session takes to reach another instance, and shorter than identities are cached.
+/// Longer than it takes until a session's end applies on another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
 
 async fn sign_in<'a>(server: &'a Server, name: &str) -> Admin<'a> {
@@ -50,7 +50,7 @@ on_both_engines! {
         assert_eq!(newest["lastSeenAt"], newest["createdAt"]);
         assert!(newest["expiresAt"].as_str().unwrap() > newest["createdAt"].as_str().unwrap());
         assert_eq!(newest.as_object().unwrap().len(), 7, "{newest}");
-        // The list has neither a token nor the hash of one.
+        // The list has neither a token nor the hash of a token.
         for token in [&first.token, &second.token] {
             assert!(!listed.text.contains(token.as_str()));
         }
@@ -69,7 +69,7 @@ on_both_engines! {
         let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let of_admin = ids(&admin.get(&format!("/api/v1/users/{own}/sessions")).await)[0].clone();
         assert_eq!(admin.get(&format!("/api/v1/users/{own}/sessions")).await.data()[0]["current"], true);
-        // The path takes only ids of this user's sessions: not the session of somebody else, a token or a hash.
+        // The path accepts only ids of this user's sessions: not the session of somebody else, a token or a hash.
         for foreign in [of_admin.as_str(), first.token.as_str(), hashes[0].as_str(), "nothing", "%27%20OR%201=1--", &"x".repeat(5000)] {
             admin.delete(&format!("{path}/{foreign}")).await.expect_error(404, "not_found");
         }
@@ -113,7 +113,7 @@ on_both_engines! {
             let session = ids(&keeper.get(&sessions(id)).await)[0].clone();
             keeper.delete(&sessions(id)).await.expect_error(403, "forbidden");
             keeper.delete(&format!("{}/{session}", sessions(id))).await.expect_error(403, "forbidden");
-            // A caller who may not act on the user does not learn whether the session exists.
+            // A caller who may not act on the user cannot find out whether the session exists.
             keeper.delete(&format!("{}/nothing", sessions(id))).await.expect_error(403, "forbidden");
         }
         assert!(is_signed_in(&admin).await && is_signed_in(&writer).await);
@@ -126,7 +126,7 @@ on_both_engines! {
         assert_eq!(keeper.delete(&sessions(&plain_id)).await.data(), json!({ "count": 1 }));
         assert!(!is_signed_in(&plain).await);
 
-        // A right to oneself covers only oneself.
+        // A right to oneself only covers oneself.
         assert_eq!(ids(&oneself.get(&sessions(&oneself_id)).await).len(), 1);
         for id in [&own, &keeper_id] {
             oneself.get(&sessions(id)).await.expect_error(404, "not_found");
@@ -152,7 +152,8 @@ on_both_engines! {
         let idle = sign_in(&server, "ann").await;
         let path = format!("/api/v1/users/{id}/sessions");
         let idle_id = ids(&admin.get(&path).await)[0].clone();
-        // An earlier version of the server allowed more sessions. So there are 150 more, used a second apart, and an expired one.
+        // An earlier version of the server allowed more sessions. So the test adds 150 sessions, used a second apart, and an
+        // expired one.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         server
             .sql(&format!(

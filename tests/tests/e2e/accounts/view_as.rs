@@ -38,7 +38,7 @@ fn titles(answer: &Answer) -> Vec<String> {
     titles
 }
 
-/// The next text of a stream that is not a comment; `None` if the stream has ended.
+/// The next text of a stream that is not a comment. `None` if the stream has ended.
 async fn next(stream: &mut (impl futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin)) -> Option<String> {
     loop {
         let chunk = tokio::time::timeout(blockbase_tests::WAIT_MAX, stream.next()).await.expect("a frame in time")?.ok()?;
@@ -68,7 +68,7 @@ on_both_engines! {
         // For records, `own` means the rows of the caller.
         let list = "/api/v1/data/task";
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
-        // The list with its parameters in a body is a read, too.
+        // The list whose parameters are in a body is a read, too.
         let query = admin.request("POST", "/api/v1/data/task/query").header(HEADER, &reader);
         let listed = server.send(query.json(&json!({ "where": { "title": { "neq": null } } }))).await;
         assert_eq!(listed.text, get_as(&admin, &reader, "/api/v1/data/task").await.text);
@@ -76,7 +76,7 @@ on_both_engines! {
         server.send(query.json(&json!({}))).await.expect_error(403, "forbidden");
         assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
         assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
-        // The header takes only the id of a role, and has no effect on the next request.
+        // The header accepts only the id of a role, and has no effect on the next request.
         for other in ["owner".to_owned(), owner.to_uppercase()] {
             get_as(&admin, &other, list).await.expect_error(404, "not_found");
         }
@@ -92,7 +92,7 @@ on_both_engines! {
         let names: Vec<&Value> = discovered.as_array().unwrap().iter().map(|object| &object["name"]).collect();
         assert_eq!(names, ["task"]);
 
-        // Administrative operations, and operations that describe.
+        // Administrative operations, and operations with descriptions.
         for path in ["/api/v1/users", "/api/v1/roles", "/api/v1/objects", "/api/v1/webhooks", "/api/v1/events/deliveries", "/api/v1/api-keys"] {
             assert_eq!(admin.get(path).await.status, 200, "{path}");
             get_as(&admin, &owner, path).await.expect_error(403, "forbidden");
@@ -112,7 +112,7 @@ on_both_engines! {
         let known = admin.request("GET", "/api/v1/openapi.json").header(HEADER, &owner).header("if-none-match", &whole.headers["etag"]);
         assert_eq!(server.send(known).await.status, 200);
 
-        // GraphQL by GET, including its schema.
+        // GraphQL with GET, including its schema.
         let query = |text: &str| format!("/api/v1/graphql?query={}", text.replace(' ', "%20").replace('{', "%7B").replace('}', "%7D"));
         let seen = get_as(&admin, &reader, &query("{ task { data { title } } }")).await.json();
         assert_eq!(seen["data"]["task"]["data"].as_array().map(Vec::len), Some(2), "{seen}");
@@ -146,7 +146,7 @@ on_both_engines! {
         let notes = role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
         get_as(&weak, &notes, "/api/v1/data/note").await.expect_error(403, "forbidden");
         get_as(&weak, &notes, "/api/v1/data/task").await.expect_error(403, "forbidden");
-        // A caller who may not read roles learns neither which roles exist nor what they allow.
+        // A caller who may not read roles cannot find out which roles exist or what they allow.
         let blind = key(&admin, "blind", json!([{ "resource": "task", "actions": ["read"] }])).await;
         for role in [&admin_role, &id_of(&admin, "blind").await, "no such role"] {
             get_as(&blind, role, "/api/v1/data/task").await.expect_error(403, "forbidden");
@@ -154,7 +154,7 @@ on_both_engines! {
         let anonymous = server.send(server.request("GET", "/api/v1/data/task").header(HEADER, &admin_role)).await;
         anonymous.expect_error(401, "unauthorized");
         get_as(&server.with_token("wrong".to_owned()), &admin_role, "/api/v1/data/task").await.expect_error(401, "unauthorized");
-        // The role has the rights of `public` too.
+        // Users with the role also have the rights of `public`.
         let public = json!({ "permissions": [{ "resource": "note", "actions": ["read"] }] });
         assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
         assert_eq!(titles(&get_as(&admin, &weak_role, "/api/v1/data/note").await), ["secret"]);

@@ -54,7 +54,7 @@ fn mine() -> Value {
     }])
 }
 
-/// Somebody who may call the block, and has no right to tasks.
+/// A user who may call the block, but has no right to tasks.
 async fn caller<'a>(admin: &Admin<'a>, name: &str) -> (Admin<'a>, String) {
     user(admin, name, Some("caller")).await
 }
@@ -114,7 +114,7 @@ on_both_engines! {
             let dependents = admin.get(&path.replace("/fields/", "/dependents?field=")).await;
             assert!(dependents.text.contains("of its grant on `task`"), "{}", dependents.text);
         }
-        // Another upload of the same file, which has the old names, asks for nothing new.
+        // Another upload of the same file, which has the old names, needs no further consent.
         let same = admin.install("?upgrade=true", version("1.0.0", ask.clone()).await).await;
         assert_eq!((same.status, &same.data()["permissions"]["data"]), (200, &asked(&admin).await), "{}", same.text);
         admin.patch("/api/v1/objects/team/fields/label", json!({ "type": "integer" })).await.expect_error(409, "object_in_use");
@@ -124,7 +124,7 @@ on_both_engines! {
         let refused = designer.delete("/api/v1/objects/task/fields/doer").await.expect_error(409, "object_in_use");
         assert!(!refused["message"].as_str().unwrap().contains("reach"), "{refused}");
 
-        // An upgrade whose manifest has the new names asks for nothing new. After a rollback, the earlier version has the new
+        // An upgrade whose manifest has the new names needs no further consent. After a rollback, the earlier version has the new
         // names too.
         let renamed = json!([{ "resource": "task", "actions": ["read"], "where": { "team.label": { "eq": "one" }, "doer": "$user.id" }, "fields": { "read": ["title"] } }]);
         let upgraded = admin.install("?upgrade=true", version("1.1.0", renamed.clone()).await).await;
@@ -162,7 +162,7 @@ on_both_engines! {
             json!([grant])
         };
         for refused in [
-            // Without `as`, the block would reach the teams of every caller.
+            // Without `as`, the block could use the teams of every caller.
             json!({ "as": null }),
             json!({ "where": { "state": "open" } }),
             json!({ "where": null }),
@@ -188,7 +188,8 @@ on_both_engines! {
         let answer = installed(&lead, "", grant(json!({}))).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
 
-        // The block reaches the rows that both its maker and its caller reach. For each, `$user` stands for their own teams.
+        // The block may use the rows that both its maker and its caller may use. `$user` means the maker in the maker's
+        // conditions, and the caller in those of the caller.
         let (one, two) = (admin.make("team", json!({ "name": "one" })).await, admin.make("team", json!({ "name": "two" })).await);
         for (title, team) in [("a", &one), ("b", &two)] {
             admin.make("task", json!({ "title": title, "team_id": team })).await;
@@ -259,7 +260,7 @@ on_both_engines! {
             let refused = pack(test_block("parity").await, manifest).await.expect_err("a manifest that is not packed");
             assert!(refused.contains(why), "{refused}");
         }
-        // If a block asks for a whole object, the object need not exist yet.
+        // If a block asks for a complete object, the object need not exist yet.
         assert_eq!(installed(&admin, "", json!([{ "resource": "nowhere", "actions": ["read"] }])).await.status, 201);
     }
 }

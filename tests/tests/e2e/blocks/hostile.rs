@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, inspect, pack, test_block, within};
 use serde_json::{Value, json};
 
-/// Longest time until the server answers that it is ready, regardless of the blocks.
+/// The longest time until the server answers that it is ready, no matter what the blocks do.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 /// Memory that the process may keep afterwards, for caches and the allocator.
 const KEPT_KILOBYTES_MAX: u64 = 150 * 1024;
@@ -61,7 +61,7 @@ fn expect_limit(answer: &Answer, words: &str) {
     assert!(message.starts_with("A limit of the call was hit: ") && message.contains(words), "{message}");
 }
 
-/// Does the work. Meanwhile keeps checking that the server is ready.
+/// Does the work, and meanwhile checks repeatedly that the server is ready.
 async fn staying_ready<T>(server: &Server, work: impl Future<Output = T>) -> T {
     let probes = async {
         loop {

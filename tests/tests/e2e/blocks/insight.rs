@@ -365,8 +365,8 @@ on_both_engines! {
         assert_eq!(messages(&ended["logs"]), ["heard a"]);
         assert_eq!(ended["logs"][0]["fields"], json!({ "tag": "first", "attempt": 1 }));
         assert!(ended["durationMs"].as_f64().unwrap() > 0.0);
-        // The replay has effects: a third record, with its event one level deeper. Like after any delivery, the record has no
-        // author.
+        // The replay has effects: it makes a third record, whose event has one more level of depth. As after any delivery, the
+        // record has no author.
         let all = heard(&admin).await;
         assert_eq!(all.len(), 3);
         assert_eq!((&all[2]["event"], &all[2]["tag"], &all[2]["actor"], &all[2]["created_by"]), (&json!(event), &json!("first"), &Value::Null, &Value::Null));
@@ -456,8 +456,8 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // Only callers who may read blocks see the log of a block. A record that the block writes has no author, for any
-                // caller.
+                // Only callers who may read blocks see the log of a block. A record that the block writes has no author, whoever
+                // called the replay.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }

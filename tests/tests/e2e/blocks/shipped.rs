@@ -26,7 +26,7 @@ async fn configure(admin: &Admin<'_>, block: &str, config: Value) {
     assert_eq!(configured.status, 200, "{}", configured.text);
 }
 
-/// Sends a request as a third party does.
+/// Sends a request in the same way as a third party.
 async fn send(server: &Server, block: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Answer {
     let mut request = server.request("POST", &format!("/api/v1/hooks/{block}/receive")).body(body.into());
     for (name, value) in headers {

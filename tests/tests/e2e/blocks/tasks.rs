@@ -1,4 +1,5 @@
-//! Scheduled tasks: each runs once, on any number of instances. Each has a history, and only the rights of its maker.
+//! Scheduled tasks: each runs only once, no matter how many instances there are. Each has a history, and only the rights of its
+//! maker.
 
 use std::time::Duration;
 
@@ -188,7 +189,7 @@ on_both_engines! {
         admin.post("/api/v1/tasks", new("of-admin")).await.expect_error(409, "unique_violation");
         planner.patch("/api/v1/tasks/of-admin", json!({ "config": config })).await.expect_error(403, "forbidden");
 
-        // When the task is due, it runs as its maker, and its events say so.
+        // When the task is due, it runs with the maker's rights, and its events name the maker.
         make_due(&server, "of-admin").await;
         let history = ended_runs(&admin, "of-admin", 1).await;
         assert_eq!((&history[0]["status"], &history[0]["result"]["task"]["done"]), (&json!("succeeded"), &json!(true)), "{history:?}");

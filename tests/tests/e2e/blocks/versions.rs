@@ -1,4 +1,4 @@
-//! Versions of blocks: upgrades, their consent, and rollbacks. At every moment one complete version works.
+//! Versions of blocks: upgrades, their consent, and rollbacks. There is always exactly one complete version that works.
 
 use std::time::{Duration, Instant};
 
@@ -140,11 +140,11 @@ on_both_engines! {
         };
         assert_eq!(sent(r#"{"amount":5}"#).await.data(), json!({ "amount": 5 }));
         sent(r#"{"amount":-5}"#).await.expect_error(400, "validation_failed");
-        // Of two equal names, one JSON parser takes the first and another the last.
+        // If two members have the same name, some JSON parsers take the first and others the last.
         let twice = sent(r#"{"amount":-5,"amount":5}"#).await.expect_error(400, "invalid_request");
         assert!(twice["message"].as_str().unwrap().contains("amount"), "{twice}");
         sent(r#"{"amount":5,"deep":[{"x":1,"x":1}]}"#).await.expect_error(400, "invalid_request");
-        // The effort of the check doubles with each level of the schema. The check is stopped, and the server continues.
+        // The work of the check doubles with each level of the schema. The check is stopped, and the server continues.
         sent(r#"{"slow":"text"}"#).await.expect_error(400, "invalid_request");
         assert_eq!(sent(r#"{"amount":6}"#).await.data(), json!({ "amount": 6 }));
     }
@@ -160,7 +160,8 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/blocks/shift/actions/echo", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
         assert_eq!(back().await.data()["version"], "1.0.0");
         back().await.expect_error(409, "conflict");
-        // The next upgrade forgets the version that was rolled back. So the previous version is the one that served before.
+        // The next upgrade removes the version that was rolled back. So the previous version is the one that was active before
+        // it.
         upgraded(&admin, version("2.0.0", json!({})).await).await;
         assert_eq!(admin.get("/api/v1/blocks/shift").await.data()["versions"], json!(["2.0.0", "1.0.0"]));
         assert_eq!(back().await.data()["version"], "1.0.0");
@@ -246,8 +247,8 @@ on_both_engines! {
         admin.make_task_object().await;
         let named = async |block: &str, action: &str| {
             let manifest = json!({ "name": block, "version": "1.0.0", "actions": [{ "name": action }], "requires": { "plugins": ["log"] } });
-            // The component of `examples/echo` handles only `echo`. But the names are checked before that, so only they can cause the
-            // error.
+            // The component of `examples/echo` handles only `echo`. But the names are checked before the handlers, so only the
+            // names can cause the error.
             pack(example_block("echo").await, manifest).await.unwrap()
         };
         for (block, action) in [("create", "task"), ("list", "objects")] {
@@ -299,7 +300,7 @@ on_both_engines! {
                 .header("content-type", "application/wasm")
                 .body(file);
             let sent = tokio::spawn(request.send());
-            // Once the component is compiled, an upgrade takes about ten milliseconds.
+            // When the component is already compiled, an upgrade takes about ten milliseconds.
             tokio::time::sleep(Duration::from_millis(if round < 2 { 1500 } else { round * 9 })).await;
             server.kill();
             let _ = sent.await;

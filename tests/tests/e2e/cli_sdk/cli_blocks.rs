@@ -75,7 +75,7 @@ impl Shell {
         self.input("", arguments).await
     }
 
-    /// The same at a terminal. Types `typed` when `prompt` appears. The terminal mixes standard output and standard error.
+    /// Does the same at a terminal. Types `typed` when `prompt` appears. The terminal mixes standard output and standard error.
     async fn at_terminal(&self, prompt: &str, typed: &str, arguments: &str) -> Ran {
         let is_secret = arguments.starts_with("secret ");
         let mut command = self.command("/usr/bin/script");
@@ -107,7 +107,7 @@ impl Shell {
     }
 }
 
-/// Waits until the terminal of `script` hides what is typed. The prompt appears a moment before that.
+/// Waits until the terminal of `script` hides the typed text. The prompt appears a moment before that.
 fn hides_what_is_typed(script: u32) {
     let children = |id: &str| std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
@@ -231,7 +231,7 @@ on_sqlite_first! {
 
         shell.run(&["upgrade", &first]).await.expect_error(1, &["not_found: ", "blockbase block install"]);
         shell.run(&["install", &first, "--yes"]).await.out();
-        // An upgrade that asks for nothing new needs no consent.
+        // An upgrade that needs no further rights needs no consent.
         let upgraded = shell.run(&["upgrade", &second]).await;
         assert!(upgraded.out().starts_with("tasks 0.2.0 is in the place of 0.1.0"), "{upgraded:?}");
         let refused = shell.run(&["upgrade", &third]).await;
@@ -265,7 +265,7 @@ on_sqlite_first! {
         assert_eq!(list.json()[0]["name"], "STRIPE_KEY");
         assert!(!list.out.contains("hunter2"));
         shell.input("", &["secret", "set", "tasks", "STRIPE_KEY"]).await.expect_error(2, &["standard input"]);
-        // A value among the arguments would stay in the shell's history.
+        // If the value were an argument, it would stay in the shell's history.
         shell.run(&["secret", "set", "tasks", "STRIPE_KEY", "hunter2"]).await.expect_error(2, &["unexpected argument"]);
         let typed = shell.at_terminal("Value of STRIPE_KEY: ", "hunter3\n", "secret set tasks STRIPE_KEY").await;
         assert!(typed.out().contains("is set") && !typed.out.contains("hunter3"), "{typed:?}");

@@ -1,4 +1,4 @@
-//! The SDK for JavaScript and TypeScript: the unchanged template, and what a handler can do.
+//! The SDK for JavaScript and TypeScript: the unchanged template, and the functions that a handler can use.
 
 use std::path::Path;
 use std::process::Command;
@@ -91,7 +91,7 @@ fn a_block_in_plain_javascript_asks_for_what_it_uses_and_no_more() {
     assert_eq!(manifest["requires"]["plugins"], json!(["config", "log"]));
     assert_eq!(manifest["actions"], json!([{ "name": "settings", "description": "", "input": { "type": "object" } }]));
 
-    // Errors of the build use the names that are in the author's code.
+    // The build's errors use the names in the author's code.
     for (line, part) in [
         ("action('settings', () => 1);", "The action settings is declared twice."),
         ("import 'nowhere';", "Could not resolve \"nowhere\""),

@@ -1,4 +1,5 @@
-//! The promises of every SDK: one test body for the block of its template, and one for a block that uses the rest of the SDK.
+//! The promises of every SDK: one test body for the block of its template, and one for a block that uses the other functions of
+//! the SDK.
 
 use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack, until};
 use serde_json::{Value, json};
@@ -33,14 +34,14 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
-/// The handler of a template's block accepts the event of any record of an object `task`. `events` is the number of events that
-/// it gets in this test.
+/// Tests that the handler of a template's block accepts events of all records of an object `task`. `events` is the number of
+/// events that it gets in this test.
 pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
     let admin = server.admin().await;
     admin.define("task", json!([{ "name": "name", "type": "text" }])).await;
     let installed = admin.install("", file).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
-    // First a record without the field `title`, then a title that is a number, then a title whose space must stay.
+    // First comes a record without the field `title`, then a title that is a number, then a title whose space must be kept.
     let id = admin.make("task", json!({ "name": "a" })).await;
     admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "name": "b" })).await.data();
     assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
@@ -73,7 +74,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     let server = &ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
     let receiver = Receiver::start().await;
     receiver.answer(|_, _| Reply::Text(418, "short and stout".to_owned()));
-    // The manifest has to name the receiver, whose address was not known before.
+    // The manifest has to name the receiver, whose address was not known earlier.
     let mut manifest = inspect(file.clone()).await;
     manifest["permissions"]["http"] = json!([receiver.url.trim_end_matches("/hook")]);
     let file = pack(file, manifest).await.expect("a packed block");
@@ -85,7 +86,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     let installed = admin.install("", file).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
 
-    // Values are returned unchanged: beyond ASCII, beyond 2^53, and null.
+    // The values are returned unchanged: characters beyond ASCII, a number beyond 2^53, and null.
     let input =
         json!({ "text": "Zoë \u{1f980} <&>", "large": 12_345_678_901_234_567_u64, "half": 0.5, "list": [1, null, { "a": [] }] });
     let echoed = call(&admin, "echo", input.clone()).await;
@@ -122,7 +123,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     assert!(one["seconds"].as_u64().unwrap().abs_diff(now) < 60, "{one}");
     assert_ne!(one["random"], two["random"]);
 
-    // RFC 4231, test case 2. Then a key and a text that are longer than a block of the hash.
+    // First test case 2 of RFC 4231. Then a key and a text that are longer than a block of the hash.
     let signed = call(&admin, "sign", json!({ "key": "Jefe", "text": "what do ya want for nothing?" })).await.data();
     assert_eq!(signed, json!({ "hmac": "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", "fits": true }));
     let signed = call(&admin, "sign", json!({ "key": "k".repeat(100), "text": "t".repeat(200) })).await.data();
@@ -151,7 +152,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     assert_eq!((fetched.status, fetched.data()), (200, json!({ "status": 418, "body": "short and stout" })));
     let received = receiver.received();
     assert_eq!((received[0].header("x-from"), &received[0].body[..]), ("probe", &b"hello"[..]));
-    // A host that the manifest does not name is refused, and the handler gets the refusal as an error.
+    // A host that the manifest does not name is refused. The handler gets the refusal as an error.
     let refused = call(&admin, "fetch", json!({ "url": "https://example.com/" })).await;
     refused.expect_error(403, "forbidden");
 

@@ -122,7 +122,7 @@ fn succeed(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The packed block. It is built once per run.
+/// The packed block. It is built once for each run.
 async fn block() -> Vec<u8> {
     tokio::task::spawn_blocking(|| {
         made_once("hello-py", || {
@@ -219,7 +219,7 @@ async fn types_and_records(admin: &Admin<'_>) {
     let mut paths: Vec<&str> = issues.as_array().unwrap().iter().map(|issue| issue["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/kind", "/lines/0/amount"]);
-    // An error that the input's dataclass raises itself is also reported as the caller's error.
+    // If the input's dataclass raises an error itself, it is also reported as the caller's error.
     let empty = call(admin, "convert", json!({ "lines": [], "note": "" })).await.expect_error(400, "invalid_request");
     assert_eq!(empty["message"], "/: a note says something");
 
@@ -248,7 +248,7 @@ async fn errors_and_lines(admin: &Admin<'_>) {
         let error = call(admin, action, json!({})).await.expect_error(500, "action_failed");
         assert!(error["message"].as_str().unwrap().starts_with(message), "{error}");
     }
-    // A printed line, and the traceback with its source.
+    // The log has a printed line, and the traceback with its source.
     let lines = soon("the log", async || {
         let lines = admin.get("/api/v1/blocks/hello-py/logs?limit=100").await.data();
         let lines = lines.as_array().unwrap().clone();

@@ -1,4 +1,5 @@
-//! Runs the tours of the README and of the pages on both engines: each on a fresh server, and all of them on one server.
+//! Runs the tours of the README and of the pages on both engines: first each tour on a new server, then all of them on one
+//! server.
 
 use std::process::{Command, Stdio};
 
@@ -54,7 +55,7 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     (text, all)
 }
 
-/// The answers that a tour shows, from the first list on. The answers before that belong to its setup.
+/// The answers that a tour shows, beginning with the first list. The answers before that belong to its setup.
 fn shown(text: &str) -> Vec<Value> {
     let answers = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let answers = answers.collect::<Result<Vec<Value>, _>>().unwrap_or_else(|error| panic!("{error} in\n{text}"));
@@ -72,7 +73,7 @@ fn refusal(answer: &Value) -> (&str, &str) {
     (answer["error"].as_str().unwrap_or(""), answer["field"].as_str().unwrap_or(""))
 }
 
-/// The refusal of a request for a record that no grant of the action reaches.
+/// The refusal of a request for a record that no grant for the action includes.
 const HIDDEN: (&str, &str) = ("not_found", "");
 /// The refusal of a write whose result fails the check of its grant.
 const FAILS_CHECK: (&str, &str) = ("forbidden", "");
@@ -122,7 +123,7 @@ on_sqlite_first! {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{all}");
         }
-        // The tour shows one refusal, and Cleo's list has only her own note.
+        // The tour shows one refusal, and Cleo's list only contains her own note.
         assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
         assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
     }
@@ -193,7 +194,7 @@ on_sqlite_first! {
         assert_eq!(refusal(given_away), ("forbidden", "assignee_id"), "{all}");
         assert_eq!(refusal(margin), ("forbidden", "margin"), "{all}");
 
-        // The manager sees the deals of the organization, and none of another one.
+        // The manager sees the deals of the own organization, but not those of another one.
         assert_eq!(field_of_each(managers, "title"), json!(["ours", "theirs"]), "{all}");
         assert_eq!(field_of_each(managers, "margin"), json!([0.2, 0.3]), "{all}");
         assert_eq!(closed_by_manager["data"]["stage"], "closed", "{all}");
@@ -236,7 +237,7 @@ on_sqlite_first! {
         assert_eq!(refusal(of_another), HIDDEN, "{all}");
         assert_eq!(field_of_each(editors, "email"), json!(["remy@example.com", "edda@example.com"]), "{all}");
 
-        // A closed article keeps its comments as they are.
+        // A closed article keeps its comments unchanged.
         assert_eq!(closed["data"]["closed"], true, "{all}");
         assert_eq!(refusal(late_change), FAILS_CHECK, "{all}");
         assert_eq!(refusal(late_comment), FAILS_CHECK, "{all}");
@@ -369,13 +370,13 @@ on_sqlite_first! {
     }
 }
 
-/// A tour runs the commands of every page, unless the page excludes them: each shell block follows the mark of a tour.
+/// A tour runs the commands of every page, unless the page excludes them. So each shell block comes after the mark of a tour.
 #[test]
 fn every_shell_block_of_a_page_is_part_of_its_tour() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
     let mut pages = 0;
     for entry in std::fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
-        // The pictures are in a folder of their own.
+        // The pictures are in a separate folder.
         if entry.extension().is_none_or(|ending| ending != "md") {
             continue;
         }
@@ -390,7 +391,8 @@ fn every_shell_block_of_a_page_is_part_of_its_tour() {
     assert!(pages > 10);
 }
 
-/// The README's two commands: for the server and for the tests. The script of the second contains what `.ci/run` runs.
+/// The README's two commands: for the server and for the tests. The script of the second command contains the commands of
+/// `.ci/run`.
 #[test]
 fn the_readme_has_two_commands_for_a_fresh_machine() {
     let readme = include_str!("../../../../README.md");
@@ -405,11 +407,11 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
         let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
-    // This machine has the tools, so nothing is installed and nothing is missing.
+    // This machine has the tools, so the script installs nothing, and reports that nothing is missing.
     let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));
-    // Without apt it reports what is missing.
+    // Without apt, the script reports which tools are missing.
     let empty = tempfile::tempdir().unwrap();
     for tool in ["bash", "dirname", "ls", "cat", "printf"] {
         let found = Command::new("which").arg(tool).output().unwrap();

@@ -54,7 +54,7 @@ async fn fetch(server: &Server, method: &str, path: &str, headers: &[(&str, &str
     Fetched { status, headers, body: response.bytes().await.unwrap().to_vec() }
 }
 
-/// Sends a request whose target no client has normalized. Returns the status and the body.
+/// Sends a request without normalizing its target. Returns the status and the body.
 async fn raw(server: &Server, target: &str) -> (u16, String) {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -150,7 +150,7 @@ async fn every_file_is_what_the_build_says_in_both_forms() {
         assert!(gzip.headers.keys().all(|name| !name.as_str().starts_with("access-control-")), "{path}: {:?}", gzip.headers);
         workers += usize::from(is_worker);
         let text = String::from_utf8_lossy(&content);
-        // How the build starts a worker.
+        // The way in which the build starts a worker.
         for worker in text.split("new Worker(").skip(1).map(|rest| rest.split(')').next().unwrap()) {
             assert!(worker.contains(".worker-"), "{path} starts {worker}");
         }

@@ -38,7 +38,7 @@ on_both_engines! {
         assert_eq!(value("fn=min&field=count").await, json!(-2));
         assert_eq!(value("fn=max&field=price").await, json!(9999999999999999.99));
         assert_eq!(value("fn=min&field=price").await, json!(0.1));
-        // Doubles are added by their decimal digits, so the order of the rows does not matter.
+        // Doubles are added as decimal numbers, so the order of the rows does not matter.
         let raw = aggregate("fn=sum&field=weight").await.text;
         assert!(raw.contains(r#""value":0.3,"#), "{raw}");
         assert_eq!(value("fn=max&field=weight").await, json!(1e300));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::mcp::{Client, call, read_result};
 
-/// Field and code of each issue, in order.
+/// The field and the code of each issue, in order.
 #[track_caller]
 fn listed(error: &Value) -> Vec<(&str, &str)> {
     let issues = error["issues"].as_array().unwrap_or_else(|| panic!("no issues: {error}"));
@@ -13,7 +13,7 @@ fn listed(error: &Value) -> Vec<(&str, &str)> {
     issues.iter().map(|issue| (issue["field"].as_str().unwrap(), issue["error"].as_str().unwrap())).collect()
 }
 
-/// A record with every kind of fault. `title` is missing.
+/// A record with a fault of every kind. `title` is missing.
 fn bad() -> Value {
     json!({ "priority": "much", "colour": 1, "done": "maybe", "size": 2, "updated_at": "ignored" })
 }
@@ -73,7 +73,7 @@ on_both_engines! {
             assert_eq!(listed(&changed), of_changes, "{dry_run}");
         }
 
-        // For several records, the issues are those of the first invalid one. The message names its index.
+        // If there are several records, the issues are those of the first invalid record. The message names its index.
         let bulk = json!({ "data": [{ "title": "good" }, bad(), { "nothing": 1, "more": 2 }] });
         let refused = admin.post(many, bulk).await.expect_error(400, "unknown_field");
         assert_eq!((listed(&refused), &refused["issues"]), (OF_BAD.to_vec(), &created["issues"]));
@@ -83,7 +83,7 @@ on_both_engines! {
         let long = json!({ "title": "x".repeat(201), "priority": -1, "done": null });
         let refused = admin.post(all, long).await.expect_error(400, "CONSTRAINT_VIOLATION");
         assert_eq!(listed(&refused), [("title", "CONSTRAINT_VIOLATION"), ("priority", "CONSTRAINT_VIOLATION")]);
-        // There is an issue for each key of the body. Each key is cut to an excerpt.
+        // There is an issue for each key of the body. Each key is shortened to an excerpt.
         let keys: serde_json::Map<String, Value> = (0..900).map(|number| (format!("{number}{}", "k".repeat(1000)), json!(1))).collect();
         let refused = admin.post(all, Value::Object(keys)).await;
         assert_eq!(listed(&refused.expect_error(400, "unknown_field")).len(), 901);

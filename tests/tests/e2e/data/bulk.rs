@@ -116,7 +116,7 @@ on_both_engines! {
         ]);
         assert_eq!((&events[0].1["before"], &events[0].1["after"]), (&before, &after));
 
-        // All records in one call, a call that changes nothing, and a call without records.
+        // All records in one call, then a call that changes nothing, then a call without records.
         let all = admin.patch(path, json!({ "ids": ids, "values": { "title": "all", "tags": ["b"] } })).await.json();
         assert_eq!((&all["count"], &all["ids"]), (&json!(1000), &json!(ids)));
         assert_eq!(admin.get("/api/v1/data/item?title=all&tags=b").await.json()["pagination"]["totalCount"], 1000);
@@ -167,7 +167,7 @@ on_both_engines! {
         let path = "/api/v1/data/item/bulk";
         let state = async || (admin.get("/api/v1/data/item?sort=code").await.text, admin.outbox("item").await.len());
         let untouched = state().await;
-        // Each change fails at one of the records. That record on its own is refused with the same message.
+        // Each of these changes fails at one of the records. A call with only that record is refused with the same message.
         for (values, at, status, code) in [
             (json!({ "code": "c3" }), 0, 409, "unique_violation"),
             (json!({ "size": 10 }), 0, 400, "CONSTRAINT_VIOLATION"),
@@ -190,16 +190,18 @@ on_both_engines! {
         admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "code": "twin" } })).await.expect_error(409, "unique_violation");
         admin.patch(path, json!({ "ids": ids, "values": { "part": 1 } })).await.expect_error(409, "unique_violation");
         assert_eq!(state().await, untouched);
-        // Records are changed in the order of the ids. So unique numbers can be moved up, beginning with the largest.
+        // Records are changed in the order of the ids in the call. So unique numbers can be increased, beginning with the
+        // largest.
         admin.patch(path, json!({ "ids": [ids[2], ids[3]], "values": { "place": { "$inc": 1 } } })).await.expect_error(409, "unique_violation");
         let moved = admin.patch(path, json!({ "ids": [ids[3], ids[2], ids[1], ids[0]], "values": { "place": { "$inc": 1 } } })).await;
         assert_eq!(moved.json()["count"], 4, "{}", moved.text);
         let places = admin.get("/api/v1/data/item?sort=code&select=place").await.json();
         assert_eq!(places["data"].as_array().unwrap().iter().map(|item| item["place"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        // One value for half of a unique group is not a conflict if the other half differs, or if it is null: null equals nothing.
+        // One value for half of a unique group is not a conflict if the other half differs. It is not a conflict either if the
+        // other half is null, because null is not equal to anything.
         assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
 
-        // The bytes that a call writes are bounded, like its body.
+        // The number of bytes that a call writes is limited, like that of its body.
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
         let refused = refused.expect_error(400, "answer_too_large");
@@ -292,7 +294,7 @@ on_both_engines! {
             let (low, high) = (ends("min").await, ends("max").await);
             assert_eq!(low, high, "round {round}");
             let times = low.as_i64().unwrap();
-            // The last call may have been committed without an answer.
+            // The last call may have been committed although it got no answer.
             assert!(times == least || times == least + 1, "{times} after {least} answers");
             least = times;
             let found = admin.get(&format!("/api/v1/data/item?search=round+{round}")).await.json()["pagination"]["totalCount"].clone();
@@ -358,7 +360,7 @@ on_both_engines! {
         assert_eq!(state().await, before);
         assert_eq!(admin.delete_with(&format!("{bulk}?dryRun=true"), json!({ "ids": ids })).await.json()["count"], 5);
 
-        // Rights are checked before sizes, so records that the caller cannot reach do not count.
+        // Rights are checked before sizes, so records that the caller may not use do not count.
         let grants = json!([{ "resource": "doc", "actions": ["manage"], "rowPolicy": "own" }]);
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "own", "permissions": grants })).await.status, 201);
         let weak = server.with_token(server.sign_up("weak").await);
@@ -375,7 +377,7 @@ on_both_engines! {
         assert_eq!(admin.delete(&format!("/api/v1/data/folder/{folder}")).await.status, 204);
         assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 0);
 
-        // Records that refer to each other in a circle count once each.
+        // If records refer to each other in a circle, each of them counts once.
         let mut circle = Vec::new();
         for _ in 0..3 {
             circle.push(admin.make("doc", json!({ "text": "x".repeat(9_900_000), "next_id": circle.last() })).await);

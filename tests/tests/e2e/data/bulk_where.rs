@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(titles(&admin, "").await, ["a", "c"]);
         let none = admin.delete_with(BULK, json!({ "where": { "title": { "in": [] } } })).await;
         assert_eq!((none.status, none.json()), (200, json!({ "count": 0, "ids": [] })));
-        // If one of the records cannot take the value, none is changed.
+        // If one of the records cannot have the value, none is changed.
         let refused = admin.patch(BULK, json!({ "where": { "title": { "gte": "a" } }, "values": { "points": { "$inc": 89 } } })).await;
         refused.expect_error(400, "CONSTRAINT_VIOLATION");
         assert_eq!(titles(&admin, "points%5Blt%5D=14").await, ["a", "c"]);

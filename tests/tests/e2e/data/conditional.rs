@@ -58,7 +58,8 @@ on_both_engines! {
         assert_eq!(etag(&admin.patch(&path, json!({})).await), first);
         let head = server.send(admin.request("HEAD", &path)).await;
         assert_eq!((head.status, etag(&head)), (200, first));
-        // The same values again, and the earlier values: each write makes a new version, even at the same instant.
+        // The record gets the same values again, and then the earlier values. Each write makes a new version, even at the same
+        // instant.
         for changes in [
             json!({ "title": "a" }),
             json!({ "title": "b" }),
@@ -79,7 +80,7 @@ on_both_engines! {
         assert_eq!(bulk.status, 200, "{}", bulk.text);
         let before = etag(&admin.get(&path).await);
         assert!(seen.insert(before.clone()));
-        // A record that is deleted and made again under the same id is another record.
+        // If a record is deleted and made again with the same id, it is another record.
         assert_eq!(admin.delete(&path).await.status, 204);
         for _ in 0..2 {
             let again = admin.post("/api/v1/data/task?on_conflict=id", json!({ "id": id, "title": "u" })).await;
@@ -159,7 +160,7 @@ on_both_engines! {
         for condition in [current.as_str(), "\"x\"", "*"] {
             for method in ["PATCH", "DELETE"] {
                 let body = || (method == "PATCH").then(|| json!({ "title": "b" }));
-                // A hidden record counts as missing, with any condition.
+                // A hidden record counts as missing, no matter what the condition is.
                 sent(&own, method, &path, condition, body()).await.expect_error(404, "not_found");
                 sent(&reader, method, &path, condition, body()).await.expect_error(403, "forbidden");
                 let request = server.request(method, &path).header("if-match", condition).json(&json!({}));
@@ -169,7 +170,7 @@ on_both_engines! {
         sent(&reader, "DELETE", &path, "malformed", None).await.expect_error(403, "forbidden");
         sent(&writer, "DELETE", &path, &current, None).await.expect_error(403, "forbidden");
         assert_eq!(etag(&admin.get(&path).await), current);
-        // A caller who may change a record but not read it gets the ETag of their version.
+        // If a caller may change a record but not read it, they get the ETag of the version that they wrote.
         let written = patched(&writer, &path, &current, json!({ "title": "c" })).await;
         assert_eq!(written.data().as_object().unwrap().len(), 2, "{}", written.text);
         assert_eq!(etag(&written), etag(&admin.get(&path).await));
@@ -253,7 +254,7 @@ on_both_engines! {
         for known in ["\"x\"", "", "x", current.trim_matches('"')] {
             assert_eq!(read(&path, known).await.status, 200, "{known}");
         }
-        // A change of related records does not change the record's version.
+        // A change of related records does not change the record's own version.
         let expanded = read(&format!("{path}?expand=folder"), &current).await;
         assert_eq!((expanded.status, &expanded.data()["folder"]["name"]), (200, &json!("f")));
         assert_eq!(etag(&expanded), current);
@@ -382,7 +383,7 @@ on_both_engines! {
         let created = admin.post("/api/v1/data/tally", json!({ "n": 0 })).await;
         let path = format!("/api/v1/data/tally/{}", created.data()["id"].as_str().unwrap());
         let mut current = etag(&created);
-        // The other instance may learn of the new object a moment later.
+        // The other instance may know the new object only a moment later.
         blockbase_tests::until("the other instance has the object", async || there.get(&path).await.status == 200).await;
         assert_eq!(etag(&there.get(&path).await), current, "instances make the same ETags");
         for round in 1..=8 {

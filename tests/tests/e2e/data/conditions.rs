@@ -1,4 +1,4 @@
-//! Conditions: their meaning, the routes that take them, and the rights that they need.
+//! Conditions: their meaning, the routes that accept them, and the rights that they need.
 
 mod many;
 mod refused;
@@ -47,7 +47,8 @@ async fn define(admin: &Admin<'_>) {
     }
 }
 
-/// Task `a` belongs to a project with an owner, `b` to one without, and `c` to none. `a` has both tags, `b` has one, `c` has none.
+/// Task `a` belongs to a project with an owner, `b` to a project without an owner, and `c` to no project. `a` has both tags, `b`
+/// has one tag, `c` has none.
 async fn fill(admin: &Admin<'_>) {
     let boss = admin.make("person", json!({ "name": "Zoë" })).await;
     let ann = admin.make("person", json!({ "name": "Ann", "boss_id": boss })).await;
@@ -68,7 +69,7 @@ async fn fill(admin: &Admin<'_>) {
     }
 }
 
-/// Sends a condition, which is JSON text, to all routes of REST that take one.
+/// Sends a condition, which is JSON text, to all routes of REST that accept a condition.
 async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
     let path = format!("/api/v1/data/{object}");
     let encoded = encoded(condition);
@@ -83,7 +84,7 @@ async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
     [server.send(list).await, server.send(aggregate).await, server.send(export).await, server.send(query).await]
 }
 
-/// The titles of the tasks that a condition finds, in the order of their creation. All surfaces have to find the same.
+/// The titles of the tasks that a condition finds, in the order of their creation. All surfaces have to find the same tasks.
 async fn found(who: &Admin<'_>, condition: &str) -> String {
     let [list, aggregate, export, query] = ask(who, "task", condition).await;
     if list.status != 200 {
@@ -102,8 +103,8 @@ async fn found(who: &Admin<'_>, condition: &str) -> String {
     listed.concat()
 }
 
-/// Every surface has to refuse a condition with the same error: with one of these codes, a message that begins with `path`, and the field
-/// if the code has one. Returns what differs.
+/// Every surface has to refuse a condition with the same error: with one of these codes, a message that begins with `path`, and
+/// the field if the code has one. Returns the differences.
 async fn unrefused(who: &Admin<'_>, condition: &str, codes: &str, path: &str, field: Option<&str>) -> Option<String> {
     let answers = ask(who, "task", condition).await;
     let error = answers[0].json();
@@ -148,7 +149,7 @@ on_both_engines! {
             (r#"{ "title": "a", "_or": [{ "title": "b" }] }"#, ""),
             (r#"{ "_or": [{ "title": "a" }, { "title": "b", "done": false }] }"#, "ab"),
             (r#"{ "_and": [{ "_or": [{ "title": "a" }, { "title": "b" }] }, { "_not": { "title": "a" } }] }"#, "b"),
-            // Operators, their aliases, and several on one field.
+            // Operators, their aliases, and several operators on one field.
             (r#"{ "title": { "eq": "a", "==": "b" } }"#, ""),
             (r#"{ "amount": { "gte": -0.05, "lt": 1.1 } }"#, "b"),
             (r#"{ "amount": { ">=": "-0.05", "<=": "1.10" } }"#, "ab"),
@@ -213,7 +214,7 @@ on_both_engines! {
             (r#"{ "project.owner.card_by_holder.name": { "neq": "blue" } }"#, "bc"),
             (r#"{ "project.task_by_project": { "none": {} } }"#, "c"),
             (r#"{ "project.task_by_project": { "every": { "title": "b" } } }"#, "bc"),
-            // Without related rows, `some` is false, and `none` and `every` are true.
+            // If there are no related rows, `some` is false, and `none` and `every` are true.
             (r#"{ "tags": { "some": {} } }"#, "ab"),
             (r#"{ "tags": { "none": {} } }"#, "c"),
             (r#"{ "tags": { "every": { "_or": [] } } }"#, "c"),
@@ -318,7 +319,7 @@ on_both_engines! {
         }
         let where_and_filter = format!("/api/v1/data/task?where={}&title=a", encoded(r#"{ "done": false }"#));
         assert_eq!(admin.get(&where_and_filter).await.data(), json!([]));
-        // The same parameters as the list's, as text. In JSON, a filter's value has its own type.
+        // These are the parameters of the list, as text. In JSON, a filter's value has its own type.
         assert_eq!(admin.post(path, json!({ "filters": [{ "field": "title", "value": "null" }] })).await.data(), json!([]));
         for (body, code) in [
             (json!([]), "invalid_request"),
@@ -370,7 +371,8 @@ on_both_engines! {
         let read = |object: &str| json!({ "resource": object, "actions": ["read"] });
         let own = |object: &str| json!({ "resource": object, "actions": ["read", "create"], "rowPolicy": "own" });
 
-        // Without the right to read what a relation leads to, the condition is refused. Other parts of the condition do not matter.
+        // Without the right to read the object that a relation leads to, the condition is refused. The other parts of the
+        // condition do not matter.
         let some = user(&admin, "some", json!([read("task"), read("project")])).await;
         for condition in [
             r#"{ "project.owner": {} }"#,
@@ -389,7 +391,7 @@ on_both_engines! {
         }
         assert_eq!(found(&some, r#"{ "project.name": "House" }"#).await, "a");
 
-        // Hidden rows: their cells are null, and to-many relations do not count them.
+        // For hidden rows, cells are null, and to-many relations do not include the rows.
         let few = user(&admin, "few", json!([read("task"), own("project"), own("label")])).await;
         for (condition, expected) in [
             (r#"{ "project.name": null }"#, "abc"),

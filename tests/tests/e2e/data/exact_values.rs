@@ -1,4 +1,4 @@
-//! Values are stored exactly as they were sent, or refused: digits, times, URLs, schedules.
+//! Values are stored exactly as they were sent, or refused: this applies to digits, times, URLs and schedules.
 
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
@@ -32,7 +32,8 @@ on_both_engines! {
             holds(&shown, "\"default\":123456789012.123455");
             holds(&shown, "\"default\":9007199254740993");
         }
-        // Readers of the document keep numbers as doubles. So the document has numbers that a double cannot keep as text.
+        // Readers of the document store numbers as doubles. So if a double cannot represent a number exactly, the document
+        // contains it as text.
         let document = admin.get("/api/v1/openapi.json").await;
         holds(&document, "\"default\":\"123456789012.123455\"");
         holds(&document, "The most is 123456789012.123456.");
@@ -93,7 +94,8 @@ on_both_engines! {
             }
         }
 
-        // A change of a field keeps the settings that it does not name. It can raise a bound by one unit of the last digit.
+        // A change of a field keeps the settings that the change does not name. It can increase a limit by one unit of the last
+        // digit.
         let field = "/api/v1/objects/exact/fields/d";
         holds(&send(&admin, "PATCH", field, r#"{"max":123456789012.123457}"#).await, "\"default\":123456789012.123455");
         holds(&send(&admin, "PATCH", &one, r#"{"d":123456789012.123457}"#).await, "\"d\":123456789012.123457");

@@ -1,4 +1,4 @@
-//! Exports: the rows of a list as a file. All rows are from one moment, and an incomplete file is recognizable.
+//! Exports: the rows of a list as a file. All rows are from one moment, and a client can recognize an incomplete file.
 
 use std::time::{Duration, Instant};
 
@@ -205,7 +205,7 @@ on_both_engines! {
         }
         admin.get("/api/v1/data/nothing/export?format=csv").await.expect_error(404, "not_found");
         assert_eq!(server.send(admin.request("POST", "/api/v1/data/item/export?format=csv")).await.status, 405);
-        // A limit may be any number of rows.
+        // A limit can be any number of rows.
         assert_eq!(export(&admin, "format=ndjson&limit=18446744073709551615").await, "");
     }
 
@@ -259,7 +259,7 @@ on_both_engines! {
         let of = async |who: &Admin<'_>, query: &str| {
             export_of(who, "deal", &format!("sort=title&select=title,company_id,parent_id&{query}")).await
         };
-        // If the field of the related record has no value, the id stays.
+        // If the field of the related record has no value, the export writes the id.
         assert_eq!(
             of(&admin, "format=csv&names=company.name,parent.title").await,
             format!(
@@ -275,7 +275,7 @@ on_both_engines! {
             )
         );
         assert!(of(&admin, "format=csv&names=company.share&limit=1").await.ends_with(",a,0.5,\r\n"));
-        // With the filters, the search and the sort order of a list. The related object has columns of the same names.
+        // The list has filters, a search and a sort order. The related object has columns with the same names.
         assert!(of(&admin, "format=csv&names=parent.title&search=b&title[in]=b").await.ends_with(&format!("{second},b,{nameless},a\r\n")));
         // A relation can show several names. It shows them even if `select` leaves out its column.
         let several = export_of(&admin, "deal", "format=csv&select=title&sort=title&names=company.name,company.number,company.name&limit=1").await;
@@ -299,7 +299,8 @@ on_both_engines! {
         let many = vec!["company.name"; 51].join(",");
         admin.get(&format!("/api/v1/data/deal/export?format=csv&names={many}")).await.expect_error(400, "invalid_request");
 
-        // A related record that the caller may not see stays an id. An object that they may not read gives no names.
+        // If the caller may not see a related record, the export writes its id. If they may not read the object, it gives no
+        // names.
         let member = server.with_token(server.sign_up("member").await);
         let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let mut grants = vec![json!({ "resource": "deal", "actions": ["read"] })];
@@ -308,7 +309,7 @@ on_both_engines! {
         assert_eq!(role.status, 201, "{}", role.text);
         assert_eq!(admin.post(&path, json!({ "roleId": "deals" })).await.status, 200);
         let named = "/api/v1/data/deal/export?format=csv&names=company.name";
-        // The message does not name an object that they may not know of.
+        // The message does not name an object that the caller may not know of.
         let refused = member.get(named).await.expect_error(403, "forbidden");
         assert_eq!(refused["message"], "You may not read the records of `company` in `names`.");
         assert_eq!(server.send(member.request("HEAD", named)).await.status, 403);
@@ -330,14 +331,14 @@ on_both_engines! {
         assert_eq!(response.status(), 200);
         let mut chunks = response.bytes_stream();
         let mut body = chunks.next().await.unwrap().unwrap().to_vec();
-        // During the export, half of the records are deleted, and the others change.
+        // During the export, half of the records are deleted, and the others are changed.
         let writes = async {
             let ids = server.sql("SELECT CAST(id AS TEXT) FROM item WHERE number >= 5000").await;
             let ids: Vec<&String> = ids.iter().map(|row| &row[0]).collect();
             let gone = admin.delete_with("/api/v1/data/item/bulk", json!({ "ids": ids })).await;
             assert_eq!(gone.json()["count"], 1000, "{}", gone.text);
             admin.make("item", json!({ "title": "new", "number": 3 })).await;
-            // A new object may be defined too, because the export keeps its schema.
+            // It is also possible to define a new object, because the export keeps its own schema.
             admin.define("other", json!([{ "name": "a", "type": "text" }])).await;
         };
         writes.await;
@@ -409,7 +410,7 @@ on_both_engines! {
                 server.sql(busy).await[0][0] == "0"
             }
         }).await;
-        // The file has no name, so nothing in the directory has to be cleaned up.
+        // The file has no name in the directory, so nothing has to be removed later.
         let names = std::fs::read_dir(server.directory().join("svc-data")).unwrap();
         let names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(!names.iter().any(|name| name.contains("export")), "{names:?}");
@@ -448,7 +449,7 @@ on_both_engines! {
         fill(&admin, 3000, &"m".repeat(500)).await;
         let large = json!({ "title": "n".repeat(300_000), "number": 1_000_000 });
         assert_eq!(admin.post("/api/v1/data/item", large).await.status, 201);
-        // All records together exceed the limit of a response. A single record must not.
+        // All records together exceed the limit of a response. Each single record is below it.
         let (connection, head) = open(&admin, "format=ndjson&sort=number").await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         let (body, is_whole) = rest(connection).await;
@@ -460,7 +461,7 @@ on_both_engines! {
         let text = export(&admin, "format=ndjson&sort=number&number[lt]=1000000").await;
         assert!(text.lines().count() == 3000 && text.len() > 1_000_000);
         assert_eq!(export(&admin, "format=ndjson&sort=-number&select=number").await.lines().count(), 3001);
-        // All permits are free again.
+        // All permits are available again.
         for _ in 0..5 {
             admin.get("/api/v1/data/item/export?format=csv&sort=-number").await.expect_error(400, "answer_too_large");
         }

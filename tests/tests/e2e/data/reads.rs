@@ -1,5 +1,5 @@
-//! The cost of reads: reads of one caller do not block others, and memory is bounded. After a client has disconnected, its reads
-//! cost nothing.
+//! The cost of reads: reads of one caller do not block others, and memory is limited. After a client has disconnected, its reads
+//! use no resources.
 
 mod answers;
 mod cost;
@@ -32,7 +32,7 @@ pub(crate) fn kilobytes(server: &Server, name: &str) -> u64 {
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Processor time that the process has used, in ticks of a hundredth of a second.
+/// The processor time that the process has used, in hundredths of a second.
 fn processor_ticks(server: &Server) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.process_id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();

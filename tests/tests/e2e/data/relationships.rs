@@ -35,7 +35,7 @@ on_both_engines! {
             let error = admin.get(&format!("/api/v1/data/{path}?expand={}", paths(1001))).await.expect_error(400, "invalid_request");
             assert!(error["message"].as_str().unwrap().contains("1000 paths"), "{error}");
         }
-        // A repeated key is compared each time.
+        // If a key is repeated, it is compared each time.
         let same = vec!["author"; 1001].join(",");
         admin.get(&format!("/api/v1/data/post?expand={same}")).await.expect_error(400, "invalid_request");
     }
@@ -143,7 +143,7 @@ on_both_engines! {
         ] {
             assert_eq!((answer.status, answer.json().get("warnings")), (200, None), "{}", answer.text);
         }
-        // For any number of warnings of any length, 50 are shown, each with an excerpt.
+        // The response shows at most 50 warnings, and an excerpt of each, no matter how many and how long they are.
         let many = (0..120).map(|number| format!("{number}{}", "k".repeat(200))).collect::<Vec<_>>().join(",");
         let answer = admin.get(&format!("{one}?expand={many}")).await;
         assert_eq!(answer.json()["warnings"].as_array().unwrap().len(), 50);
@@ -165,7 +165,7 @@ on_both_engines! {
         assert_eq!(admin.post(&path, json!({ "ids": [tags[0], tags[1], tags[0]] })).await.data(), json!({ "added": 2 }));
         assert_eq!(admin.post(&path, json!({ "ids": [tags[1], tags[2]] })).await.data(), json!({ "added": 1 }));
         assert_eq!(admin.post(&path, json!({ "ids": tags })).await.data(), json!({ "added": 0 }));
-        // The same links from the other object.
+        // The same links, seen from the other object.
         let back = format!("/api/v1/data/tag/{}/links/tags", tags[0]);
         assert_eq!(admin.delete_with(&back, json!({ "ids": [post, nobody] })).await.data(), json!({ "removed": 1 }));
         assert_eq!(admin.delete_with(&path, json!({ "ids": tags })).await.data(), json!({ "removed": 2 }));
@@ -236,7 +236,7 @@ on_both_engines! {
         let team = admin.make("team", json!({ "name": "t" })).await;
         let boss = admin.make("member", json!({ "name": "boss", "team_id": team })).await;
         let other = admin.make("member", json!({ "name": "other", "team_id": team, "boss_id": boss })).await;
-        // A circle: each is the boss of the other.
+        // The records refer to each other: each is the boss of the other.
         admin.patch(&format!("/api/v1/data/member/{boss}"), json!({ "boss_id": other })).await.data();
         let task = admin.make("task", json!({ "name": "work", "assignee_id": other })).await;
         let free = admin.make("note", json!({ "name": "free" })).await;
@@ -303,7 +303,7 @@ on_both_engines! {
             events.map(|(topic, _)| topic.rsplit('.').next().unwrap().to_owned()).collect()
         };
 
-        // The event names the deleted record, with all records that it was linked to.
+        // The event names the deleted record, and all records that were linked with it.
         assert_eq!(admin.delete(&format!("/api/v1/data/tag/{}", tags[0])).await.status, 204);
         assert_eq!(unlinked("tag").await, [(tags[0].clone(), "tags member".to_owned(), json!(members))]);
         assert_eq!(unlinked("member").await, []);
@@ -311,14 +311,15 @@ on_both_engines! {
         let event = admin.outbox("tag").await.into_iter().find(|(topic, _)| topic == "data.tag.unlinked").unwrap().1;
         assert_eq!((&event["object"], &event["op"], &event["actor"]["via"]), (&json!("tag"), &json!("unlinked"), &json!("session")));
 
-        // Several records in one call have one event each. An id that does not exist has no event.
+        // If one call deletes several records, each has one event. An id that does not exist has no event.
         let nobody = "01890000-0000-7000-8000-000000000000";
         let gone = admin.delete_with("/api/v1/data/tag/bulk", json!({ "ids": [tags[2], nobody, tags[1]] })).await;
         assert_eq!(gone.json()["count"], 2);
         let told = unlinked("tag").await;
         assert_eq!(told[1..], [(tags[1].clone(), "tags member".to_owned(), json!(members)), (tags[2].clone(), "tags member".to_owned(), json!(members))]);
 
-        // A cascade deletes both members of the team. Each link is reported once. A member who stays reports the link to a deleted one.
+        // A cascade deletes both members of the team. Each link is reported once. The event of a link between a remaining member
+        // and a deleted one belongs to the remaining member.
         assert_eq!(admin.delete(&format!("/api/v1/data/team/{team}")).await.status, 204);
         let left = json!([tags[3], tags[4]]);
         assert_eq!(unlinked("member").await, [
@@ -352,7 +353,7 @@ on_both_engines! {
         assert_eq!(gone.status, 204, "{}", gone.text);
         let left = admin.get("/api/v1/objects/book").await.data();
         assert_eq!((&left["constraints"], &left["indexes"]), (&json!({ "uniqueTogether": [["name", "place"]] }), &json!([["place", "name"]])));
-        // The remaining groups still apply, in the table too.
+        // The other groups still apply, also in the table.
         let twice = admin.post("/api/v1/data/book", json!({ "name": "b", "place": "p" })).await;
         twice.expect_error(409, "unique_violation");
         admin.make("book", json!({ "name": "b", "place": "q" })).await;
@@ -366,7 +367,7 @@ on_both_engines! {
         let root = admin.make("node", json!({ "name": "root" })).await;
         let children: Vec<Value> = (0..1000).map(|_| json!({ "name": "x".repeat(200), "parent_id": root })).collect();
         assert_eq!(admin.post("/api/v1/data/node/bulk", json!({ "data": children })).await.status, 201);
-        // Each of the thousand children with its parent, and each of these parents with all thousand children.
+        // Each of the thousand children with its parent, and each of these parents with all its thousand children.
         let much = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent.node_by_parent")).await;
         assert!(much.expect_error(400, "answer_too_large")["message"].as_str().unwrap().contains("limit"));
         let some = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent")).await.data();
@@ -374,7 +375,7 @@ on_both_engines! {
         assert_eq!(admin.delete(&format!("/api/v1/data/node/{root}")).await.status, 204);
         assert_eq!(admin.get("/api/v1/data/node").await.json()["pagination"]["totalCount"], 0);
 
-        // A chain that is longer than any database follows by itself.
+        // A chain that is longer than any database can follow by itself.
         let chain: Vec<Value> = (0..1000).map(|number| json!({ "name": format!("link {number}") })).collect();
         let more: Vec<Value> = (1000..1300).map(|number| json!({ "name": format!("link {number}") })).collect();
         let mut ids: Vec<String> = Vec::new();
@@ -443,7 +444,7 @@ on_both_engines! {
             let refused = make(with(changes)).await.expect_error(400, "invalid_schema");
             assert!(refused["message"].as_str().unwrap().contains(word), "{word}: {refused}");
         }
-        // A reverse key that would be an object's name in GraphQL, and a field with the name of a relation key.
+        // A reverse key that would be the name of an object in GraphQL, and a field with the name of a relation key.
         let field = admin.post("/api/v1/objects/person/fields", json!({ "name": "post_by_author", "type": "text" })).await;
         assert!(field.expect_error(400, "invalid_schema")["message"].as_str().unwrap().contains("post_by_author"));
         admin.post("/api/v1/objects/post/fields", json!({ "name": "author_id", "type": "text" })).await.expect_error(400, "invalid_schema");
@@ -474,7 +475,7 @@ on_both_engines! {
             let refused = admin.delete(&format!("/api/v1/objects/{object}")).await.expect_error(409, "object_in_use");
             assert!(refused["message"].as_str().unwrap().contains("cascade"), "{refused}");
         }
-        // The object refers to others, and nothing refers to it.
+        // The object refers to other objects, but no object refers to it.
         assert_eq!(admin.delete("/api/v1/objects/card").await.status, 204);
         assert_eq!(admin.delete("/api/v1/objects/person?cascade=true").await.status, 204);
         let post = admin.get(&format!("/api/v1/data/post/{post}?expand=author,tags")).await.data();
@@ -519,8 +520,8 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
     assert_eq!(names(&seen["notes"]), ["mine"]);
     member.get(&format!("/api/v1/data/post/{post}?expand=secret")).await.expect_error(403, "forbidden");
     member.get("/api/v1/data/post?expand=note.post_by_note.secret").await.expect_error(403, "forbidden");
-    // The record shows its `secret_id`, but not the record that it refers to. If callers may not know of an object, they do not see its
-    // records that refer to this one or are linked with it.
+    // The record shows its `secret_id`, but not the record that it refers to. If callers may not know of an object, they do not
+    // see which of its records refer to this record or are linked with it.
     admin.define("audit", json!([{ "name": "name", "type": "text" }])).await;
     admin.relate(json!({ "name": "subject", "kind": "many_to_one", "source": "post", "target": "audit" })).await;
     admin.relate(json!({ "name": "post", "kind": "many_to_one", "source": "audit", "target": "post" })).await;
@@ -539,7 +540,7 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
         }
         let below = async |key: &str| of(&member, &format!("note.post_by_note.{key}")).await.replace(key, "LAST");
         assert_eq!(below("audit_by_post").await, below("nothing").await);
-        // Callers who may read `objects` know of the object.
+        // Callers who may read `objects` know the object.
         let reader = json!([{ "resource": "post", "actions": ["read"] }, { "resource": "objects", "actions": ["read"] }]);
         let role = if path.ends_with("post") { "readers of lists" } else { "readers" };
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": role, "permissions": reader })).await.status, 201);

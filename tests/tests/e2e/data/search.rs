@@ -8,7 +8,7 @@ use blockbase_schema::{Object, Registry, StoredObject};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
 
-/// The object in the server's form, so that a test gets the statements that the server writes.
+/// The object in the server's own form, so that a test gets the statements that the server would write.
 async fn object(server: &Server, name: &str) -> Arc<Object> {
     let rows = server.sql(&format!("SELECT id, revision, definition, field_keys FROM svc_objects WHERE name = '{name}'")).await;
     let stored = StoredObject {
@@ -99,13 +99,13 @@ on_both_engines! {
                 assert!(!plan.contains("TEMP B-TREE") && !plan.contains("Sort Key"), "{query:?}:\n{plan}");
             }
         }
-        // A query on a field without an index scans and sorts, and its plan shows this. So the assertions above prove something.
+        // A query on a field without an index scans and sorts, and its plan shows this. So the assertions above can fail.
         let plan = explained(&server, &row, &[("sort", "free")]).await;
         assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{plan}");
 
         let total = async |query: &str| admin.get(&format!("/api/v1/data/row?{query}")).await.json()["pagination"]["totalCount"].clone();
         assert_eq!(total("search=NUMBER+07123").await, 1);
-        // With too many matches the list reads rows in its own order. The total is still exact.
+        // If too many rows match, the list reads the rows in its own order. The total is still exact.
         assert_eq!(total("search=of+many").await, 12_000);
         let many = admin.get("/api/v1/data/row?search=OF+MANY&sort=-number&limit=2").await.json();
         assert_eq!((&many["data"][0]["number"], &many["data"][1]["number"]), (&json!(11_999), &json!(11_998)));
@@ -119,7 +119,7 @@ on_both_engines! {
             0 => json!({ "name": format!("f{index}"), "type": "multi_enum", "options": ["one", "another"] }),
             _ => json!({ "name": format!("f{index}"), "type": "text" }),
         };
-        // From 100 fields on, the expression of Postgres' index has another form.
+        // If there are 100 fields or more, the expression of Postgres' index has another form.
         for (name, count) in [("wide", 299), ("border", 100)] {
             let fields: Vec<Value> = (0..count).map(field).collect();
             let made = admin.post("/api/v1/objects", json!({ "name": name, "fields": fields })).await;
@@ -173,7 +173,7 @@ on_both_engines! {
         assert_eq!((found("other tex").await, found("example").await), (0, 0));
         admin.patch(&path, json!({ "tags": ["plain"] })).await.data();
         assert_eq!(found("LAI").await, 1);
-        // A failed write does not change the index, neither alone nor in a bulk call.
+        // A failed write does not change the index, whether it is alone or in a bulk call.
         let both = json!({ "data": [{ "title": "first of two" }, { "title": 5 }] });
         admin.post("/api/v1/data/doc/bulk", both).await.expect_error(400, "invalid_value");
         assert_eq!(found("first of").await, 0);
@@ -206,7 +206,7 @@ async fn admin_token(server: &Server) -> String {
     signed.json()["token"].as_str().unwrap().to_owned()
 }
 
-/// As with many managed databases, the service's own role may not create extensions.
+/// In many managed databases, the service's own role may not create extensions. This test has the same situation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_trigrams_a_search_looks_at_every_row_until_an_administrator_makes_them() {
     let url = new_database().await;

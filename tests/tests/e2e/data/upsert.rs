@@ -32,11 +32,11 @@ on_both_engines! {
         let changed = second.json()["data"].clone();
         assert_eq!((&changed["id"], &changed["title"], &changed["stock"], &changed["price"]), (&made["id"], &json!("Two"), &json!(3), &json!(5)));
         assert_eq!((&changed["created_by"], &changed["created_at"]), (&made["created_by"], &made["created_at"]));
-        // A field that the body leaves out keeps its value, whether it has a default or not.
+        // If the body leaves out a field, the field keeps its value, whether it has a default or not.
         let third = upsert("sku", json!({ "sku": "a", "title": "Two" })).await.json();
         assert_eq!((&third["data"]["price"], &third["created"]), (&json!(5), &json!(false)));
 
-        // A group in any order, the id, and null, which equals nothing.
+        // The columns of a group in any order, the id, and null, which is not equal to anything.
         let pair = |title: &str| json!({ "region": "eu", "code": 7, "title": title });
         assert_eq!(upsert("code,region", pair("x")).await.status, 201);
         assert_eq!(upsert("region,code", pair("y")).await.status, 200);

@@ -26,7 +26,7 @@ async fn id_of(user: &Admin<'_>) -> String {
     user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned()
 }
 
-/// JSON of about `bytes` bytes that needs many times as much memory as a tree.
+/// JSON of about `bytes` bytes that needs many times as much memory when it is parsed into a tree.
 fn array(bytes: usize) -> String {
     format!("[{}[]]", "[],".repeat(bytes / 3 - 1))
 }

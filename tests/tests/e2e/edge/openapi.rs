@@ -13,7 +13,7 @@ async fn document(who: &Admin<'_>) -> Value {
     answer.json()
 }
 
-/// `method path` of every operation in the document.
+/// The `method path` of every operation in the document.
 pub(crate) fn operations(document: &Value) -> BTreeSet<String> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths

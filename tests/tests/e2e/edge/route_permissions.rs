@@ -1,4 +1,5 @@
-//! The permissions of every operation in the OpenAPI document: refused without its grant, and allowed with only that grant.
+//! The permissions of every operation in the OpenAPI document: the operation is refused without its grant, and allowed with only
+//! that grant.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,28 +10,28 @@ use serde_json::{Value, json};
 use crate::edge::openapi::operations;
 
 const ACTIONS: [&str; 4] = ["create", "read", "update", "delete"];
-/// What grants can name besides the platform's resources.
+/// The resources that grants can name in addition to those of the platform.
 const OTHER_RESOURCES: [&str; 3] = ["task", "tag", "echo:calls"];
 const PASSWORD: &str = "correct horse battery";
 
 /// The callers who may use an operation.
 enum Guard {
-    /// Everybody. The number is the status without a credential.
+    /// Everybody may use it. The number is the status without a credential.
     Anyone(u16),
-    /// Every caller with a credential.
+    /// Every caller with a credential may use it.
     Known,
-    /// A caller with a session. An API key has none. The number is the status with a session.
+    /// A caller with a session may use it. An API key has no session. The number is the status with a session.
     Session(u16),
     /// The same, but an API key gets 403 instead of 401.
     Person(u16),
-    /// A caller with all of these grants. The number is the status if the grants are for own rows only: 403 if there are no own rows, 404
-    /// if the row belongs to somebody else.
+    /// A caller with all of these grants may use it. The number is the status if the grants are only for own rows: 403 if there
+    /// are no own rows, 404 if the row belongs to somebody else.
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
-/// One operation, and a call of it. [`Fixtures`] replaces `<name>` with the id of something that it makes.
+/// One operation, and a call of it. [`Fixtures`] replaces `<name>` with the id of a thing that it makes.
 struct Route {
-    /// `method path` as in the document.
+    /// The `method path`, as in the document.
     operation: String,
     path: String,
     body: Value,
@@ -42,7 +43,8 @@ fn route(operation: &str, path: &str, body: Value, guard: Guard) -> Route {
     Route { operation: operation.to_owned(), path: path.to_owned(), body, guard }
 }
 
-/// The table of operations. It has every operation at least once, and again for each way to call it that needs other grants.
+/// The table of operations. It contains every operation at least once. If other grants are needed for another way to call an
+/// operation, it contains the operation again.
 fn routes() -> Vec<Route> {
     let mut routes = vec![
         route("get /healthz", "", Value::Null, Guard::Anyone(200)),
@@ -60,7 +62,7 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
         route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
         route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
-        // Without a credential, nothing is readable here. The tests of MCP check its tools.
+        // Without a credential, nothing can be read here. The tests of MCP check its tools.
         route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
@@ -188,7 +190,7 @@ fn routes() -> Vec<Route> {
     guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
     let dependents = "/api/v1/objects/tag/dependents?field=name";
     guarded("get /api/v1/objects/{name}/dependents", dependents, Value::Null, &[read], 403);
-    // A plan needs the rights of the change. If the change looks at the rows, it also needs read on all of them.
+    // A plan needs the rights of the change. If the change reads the rows, the plan also needs read on all of them.
     guarded("post /api/v1/objects", "/api/v1/objects?dryRun=true", json!({ "name": "<word>" }), &[create], 403);
     let (reads, planned) = (("tag", "read"), "/api/v1/objects/tag/fields/name?dryRun=true");
     guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "label": "A label" }), &[update], 403);
@@ -267,10 +269,10 @@ fn routes() -> Vec<Route> {
     let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
     let one = "/api/v1/webhooks/<webhook>";
     guarded("get /api/v1/webhooks", "", Value::Null, &[read], 403);
-    // The webhook sends what it subscribes to, so its maker needs the right to read that.
+    // The webhook sends the events of its topics, so its maker needs the right to read them.
     guarded("post /api/v1/webhooks", "", webhook, &[create, ("task", "read")], 403);
     guarded("get /api/v1/webhooks/{id}", one, Value::Null, &[read], 403);
-    // A caller who changes a webhook needs the rights that it has.
+    // A caller who changes a webhook needs the webhook's rights.
     let reads = ("task", "read");
     guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update, reads], 403);
     let elsewhere = json!({ "url": "https://elsewhere.invalid/" });
@@ -331,7 +333,7 @@ fn job() -> Value {
     json!({ "name": "<word>", "type": "block_action", "schedule": "0 0 1 1 *", "config": config })
 }
 
-/// Things that calls need. The admin makes a thing when a call needs it. It is used again until a call succeeds.
+/// The things that calls need. The admin makes a thing when a call needs it. The thing is used again until a call succeeds.
 struct Fixtures<'a> {
     admin: Admin<'a>,
     kept: HashMap<String, String>,
@@ -589,7 +591,7 @@ async fn check_grants(
         findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
     }
 
-    // If grants for own rows are not enough, then none of the grants may be limited to own rows.
+    // If grants for own rows are not sufficient, the operation is refused as soon as one of the grants is limited to own rows.
     let narrowed: Vec<Vec<(&str, &str)>> = match own {
         403 => needs.iter().map(|need| vec![*need]).collect(),
         _ => vec![needs.to_vec()],
@@ -684,7 +686,7 @@ impl Fixtures<'_> {
 async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, findings: &mut Findings, route: &Route) {
     let huge = format!("[{}[]]", "[],".repeat(3_300_000));
     let refused: Vec<(Option<&str>, u16)> = match &route.guard {
-        // Anybody may call these operations, but without a credential they answer 401.
+        // These operations are open to everybody, but without a credential they answer 401.
         Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
         Guard::Anyone(_) => return,
         Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
@@ -761,7 +763,7 @@ fn each_action_of_a_resource_is_what_some_operation_needs() {
             needed.extend(needs.iter().filter(|(resource, _)| Resource::named(resource).is_some()));
         }
     }
-    // GraphQL and MCP report it in their own form.
+    // GraphQL and MCP report this fault in their own form.
     needed.insert(("data", "read"));
     let actions =
         Resource::ALL.iter().flat_map(|resource| resource.actions().iter().map(|action| (resource.name(), action.name())));

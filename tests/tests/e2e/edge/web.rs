@@ -64,7 +64,7 @@ on_both_engines! {
                     assert_ne!(answer.status, 403, "{surface:?} {own}: {}", answer.text);
                 }
             }
-            // The requests changed nothing.
+            // Check that the requests have changed nothing.
             assert_eq!(server.sql("SELECT count(*) FROM svc_users").await[0][0], "0");
             // A write with a cookie still needs an origin.
             let answer = ask(&server, SURFACES[1], &[("cookie", "a=b")]).await;
@@ -100,7 +100,7 @@ async fn a_host_is_a_known_name_or_an_address() {
             assert_eq!(ask(&server, ("GET", path), &[("host", host)]).await.status, 200, "{host}");
         }
     }
-    // A page from an IP address is the server's own only with the same scheme and port.
+    // A page from an IP address belongs to the server only if it has the same scheme and port.
     for (host, own, foreign) in [
         ("192.0.2.7".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7".to_owned()),
         ("192.0.2.7:443".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7:80".to_owned()),
@@ -127,8 +127,8 @@ async fn a_host_is_a_known_name_or_an_address() {
         let answer = raw(&server, &format!("{head}Connection: close\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.") && answer.contains(" 400 Bad Request"), "{head}: {answer}");
     }
-    // For a server with a public name, a page from a loopback address is foreign. A page from the address of the request is not
-    // foreign.
+    // For a server with a public name, a page from a loopback address is foreign, but a page from the address of the request is
+    // not foreign.
     let answer = ask(&server, me, &[("origin", &format!("http://localhost:{port}"))]).await;
     assert_eq!(answer.json()["error"], "INVALID_ORIGIN");
     let own = [("host", "192.0.2.7:8080"), ("origin", "http://192.0.2.7:8080")];
@@ -299,7 +299,7 @@ on_both_engines! {
             let json = refused.expect_error(403, "setup_token_required");
             assert_eq!(json["code"], "setup_token_required");
         }
-        // A guest is not an admin, and needs the token too to become one.
+        // A guest is not an admin. To become one, the guest needs the token too.
         let guest = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json()["token"].as_str().unwrap().to_owned();
         let upgrade = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(sign_up_body("eve"))).await;
         upgrade.expect_error(403, "setup_token_required");

@@ -19,7 +19,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let receiver = Receiver::start().await;
-        // Every event of the slow record takes some time.
+        // The receiver takes some time for every event of the slow record.
         receiver.answer(|_, request| {
             let payload = &request.json()["payload"];
             let title = if payload["after"].is_null() { &payload["before"]["title"] } else { &payload["after"]["title"] };
@@ -108,7 +108,7 @@ on_both_engines! {
         let server = builder.start().await;
         let admin = server.with_token(token);
         let entries = ledger_until(&admin, "pageSize=100", |entries| entries.len() == 41 && delivered(entries)).await;
-        // Nothing was sent twice: running calls were finished, and the other deliveries were released.
+        // Nothing was sent twice, because running calls were finished, and the other deliveries were released.
         assert!(entries.iter().all(|entry| entry["attempts"] == 1));
         assert_eq!(receiver.count(), 41);
     }
@@ -200,7 +200,7 @@ on_both_engines! {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
         }
         let since = server.sql("SELECT id FROM svc_events WHERE topic = 'data.task.created' ORDER BY seq LIMIT 1").await[0][0].clone();
-        // Writes continue while the past is read.
+        // Writes continue while the stream reads past events.
         let (mut seen, writes) = (Vec::new(), async {
             for number in 0..200 {
                 admin.post("/api/v1/data/task", json!({ "title": format!("live {number}") })).await.data();
@@ -250,7 +250,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let mut stuck = Stream::open(&admin, "").await;
         let mut quick_reader = Stream::open(&admin, "").await;
-        // More than the buffers of a connection can hold, and far more than 1,024 events.
+        // This is more than the buffers of a connection can hold, and far more than 1,024 events.
         let records: Vec<Value> = (0..500).map(|number| json!({ "title": format!("{number} {}", "x".repeat(150)) })).collect();
         for _ in 0..30 {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
@@ -258,7 +258,7 @@ on_both_engines! {
                 quick_reader.event().await;
             }
         }
-        // The buffered events still arrive, and then the end.
+        // The buffered events still arrive. Then the stream ends.
         let mut taken = 0;
         while stuck.frame().await.is_some() {
             taken += 1;
@@ -277,7 +277,7 @@ on_both_engines! {
         });
         make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
         let hot = admin.make("task", json!({ "title": "hot" })).await;
-        // More than a claim reads in its first window.
+        // This is more than a claim reads in its first window.
         for number in 0..250 {
             admin.patch(&format!("/api/v1/data/task/{hot}"), json!({ "title": format!("hot {number}") })).await.data();
         }
@@ -341,7 +341,7 @@ on_both_engines! {
         admin.patch(&format!("/api/v1/data/note/{id}"), json!({ "title": "b" })).await.data();
         ledger_until(&admin, "consumer=mirror:notes", |entries| entries.len() == 2 && delivered(entries)).await;
         assert_eq!(admin.get("/api/v1/data/copy").await.data()[0]["copy"]["title"], "b");
-        // A disabled block gets no events, and does not get them later either.
+        // A disabled block gets no events, and it does not get them later either.
         admin.patch("/api/v1/blocks/mirror", json!({ "enabled": false })).await.data();
         let other = admin.make("note", json!({ "title": "unseen" })).await;
         admin.patch("/api/v1/blocks/mirror", json!({ "enabled": true })).await.data();
@@ -371,7 +371,7 @@ on_both_engines! {
         assert_eq!((&dead["consumer"], &dead["error"], &dead["attempts"], &dead["status"]), (&json!("mirror:copies"), &json!("causation depth"), &json!(0), &json!("failed")));
         ledger_until(&admin, "consumer=mirror:log", |entries| entries.len() == 10 && delivered(entries)).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // The first event comes from outside, and handlers cause eight more. The ninth is recorded, but no block gets it.
+        // The first event comes from outside, and handlers cause eight more events. The ninth is stored, but no block gets it.
         assert_eq!(server.sql("SELECT depth FROM svc_events WHERE topic = 'data.copy.created' ORDER BY seq").await, (0..=9).map(|depth| vec![depth.to_string()]).collect::<Vec<_>>());
         assert_eq!(admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"], 10);
     }
@@ -441,7 +441,7 @@ on_both_engines! {
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         admin.get(&path).await.expect_error(404, "not_found");
 
-        // Installers can only consent to rights that they have themselves.
+        // Installers can only consent to rights that they have.
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "installer", "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "installer" })).await.json()["key"].as_str().unwrap().to_owned();
         let installer = server.with_token(key);

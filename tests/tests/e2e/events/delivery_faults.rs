@@ -1,4 +1,4 @@
-//! Promises of deliveries when something fails: processes, databases, disks, receivers, stored rows.
+//! The promises of deliveries that also hold when processes, databases, disks, receivers or stored rows fail.
 //!
 //! All randomness comes from a seed, and a failure prints it. `BLOCKBASE_SEED` sets the seed, `BLOCKBASE_KILLS` the total number of kills
 //! of the process.

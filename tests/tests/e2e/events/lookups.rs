@@ -22,7 +22,7 @@ async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a>
     admin.server.with_token(made.json()["key"].as_str().unwrap().to_owned())
 }
 
-/// Inserts events into the outbox, numbered from `first` on. `columns` is SQL of their columns over `n`.
+/// Inserts events into the outbox, with numbers from `first` on. `columns` is SQL for their columns. It may use the number `n`.
 async fn insert_events(server: &Server, first: usize, count: usize, columns: &str) {
     let last = first + count - 1;
     let identity = if server.engine() == Engine::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
@@ -83,7 +83,7 @@ on_both_engines! {
         assert_eq!(of(&events(&admin, &format!("record={first}&topic=data.*.created")).await), ["created a"]);
         assert_eq!(of(&events(&admin, &format!("record={second}&object=task")).await), ["created b"]);
         assert_eq!(events(&admin, &format!("record={second}&object=note")).await, Vec::<Value>::new());
-        // Back in time, page by page.
+        // Reads earlier events, page by page.
         let older = events(&admin, &format!("record={first}&before={}", changes[1]["id"].as_str().unwrap())).await;
         assert_eq!(of(&older), ["updated c", "created a"]);
         let all = events(&admin, "limit=500").await;
@@ -152,7 +152,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let record = "01a2027f-98d9-73a9-b111-000000000007";
-        // Events of other objects and records over many runs of numbers. Every 20,000th event is one of the record.
+        // Adds events of other objects and records with many numbers. Every 20,000th event belongs to the record.
         let of_record = format!("CASE WHEN n % 20000 = 7 THEN '{record}' ELSE 'record-' || n END");
         let object = "CASE WHEN n % 20000 < 10 THEN 'task' ELSE 'busy' END";
         insert_events(&server, 1_000, 120_000, &format!("'event-' || n, 'data.x.updated', {object}, {of_record}, NULL")).await;
@@ -162,11 +162,11 @@ on_both_engines! {
         assert_eq!(ids(&found), newest);
         assert_eq!(ids(&events(&admin, &format!("record={record}&limit=2")).await), newest[..2]);
         assert_eq!(ids(&events(&admin, &format!("record={record}&before=event-60007")).await), newest[newest.len() - 2..]);
-        // The object's events are found far behind those of another object.
+        // The object's events are found although many events of another object come before them.
         let found = events(&admin, "object=task&limit=500").await;
         assert_eq!(found.len(), 60);
         assert_eq!(ids(&found)[0], "event-120009");
-        // Neither request reads the whole outbox.
+        // Neither request reads the complete outbox.
         let begun = Instant::now();
         for _ in 0..10 {
             events(&admin, &format!("record={record}")).await;
@@ -278,7 +278,7 @@ on_both_engines! {
         ] {
             retry(&admin, wrong.clone()).await.expect_error(400, "invalid_request");
         }
-        // Only the entries that match.
+        // Retries only the entries that match.
         let some = retry(&admin, json!({ "dead": true, "topic": "data.note.#", "until": "2023-11-14T22:13:30Z" })).await;
         assert_eq!((some.status, some.data()), (202, json!({ "count": 900 })));
         assert_eq!(retry(&admin, json!({ "dead": true, "consumer": "nobody" })).await.data(), json!({ "count": 0 }));
@@ -291,7 +291,7 @@ on_both_engines! {
         assert_eq!((one.status, two.status), (202, 202), "{} {}", one.text, two.text);
         let both = one.data()["count"].as_i64().unwrap() + two.data()["count"].as_i64().unwrap();
         assert_eq!(both, MANY as i64 - 900 - 81_000, "each once");
-        // Writes worked meanwhile, and the queue drains as usual.
+        // Meanwhile, writes succeeded, and the queue becomes empty as usual.
         admin.make("task", json!({ "title": "a" })).await;
         let deadline = Instant::now() + WAIT_MAX;
         loop {
@@ -332,7 +332,7 @@ on_both_engines! {
             let weak = key(&admin, name, permissions).await;
             retry(&weak, json!({ "dead": true })).await.expect_error(403, "forbidden");
         }
-        // A caller who sees only tasks can retry the entries about tasks, but only of groups with no other topics.
+        // A caller who sees only tasks can retry the entries about tasks, but only for groups that have no other topics.
         let weak = key(&admin, "weak", json!([read, update, of_tasks])).await;
         retry(&weak, all(&notes)).await.expect_error(403, "forbidden");
         assert_eq!(retry(&weak, json!({ "dead": true })).await.data(), json!({ "count": 10 }));
@@ -345,7 +345,7 @@ on_both_engines! {
         retry(&admin, all(&disabled)).await.expect_error(409, "conflict");
         assert_eq!(retry(&admin, json!({ "dead": true })).await.data(), json!({ "count": 30 }));
         assert_eq!(counts(&admin, &format!("consumer={disabled}")).await[0]["dead"], 20);
-        // The group's topics decide whether an entry is delivered or settled.
+        // The topics of the group decide whether an entry is delivered, or settled without a delivery.
         until("nothing is dead or waits", async || {
             let now = counts(&admin, &format!("consumer={notes}")).await;
             now[0]["delivered"] == 20

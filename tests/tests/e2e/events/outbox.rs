@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::events::Stream;
 use crate::events::webhooks::{make, quick};
 
-/// Hexadecimal digits without repetitions. Compressed, each takes four bits.
+/// Hexadecimal digits without repetitions. In compressed form, each takes four bits.
 fn noise(characters: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     (0..characters).map(|_| char::from_digit(random.u32(..16), 16).unwrap()).collect()
@@ -35,11 +35,11 @@ on_both_engines! {
         for n in 1..=10 {
             assert_eq!(admin.patch(&path, json!({ "n": n })).await.status, 200);
         }
-        // Each event has the text twice, 800 kB. One text takes half of its 400 kB.
+        // Each event contains the text twice, which makes 800 kB. Compressed, a text of 400 kB takes half of that.
         let grown = number(&server, STORED).await - before;
         assert!(grown < 10 * 250_000, "ten changes took {grown} bytes");
 
-        // Every reader gets the whole event.
+        // Every reader gets the complete event.
         let (image, last) = (|n: i64| json!({ "n": n, "text": text }), 10);
         let events = admin.get("/api/v1/events?topic=data.big.updated").await.data();
         assert_eq!(events.as_array().unwrap().len(), last);
@@ -58,7 +58,7 @@ on_both_engines! {
                 assert_eq!(payload["diff"], json!({ "n": { "before": n, "after": n + 1 } }));
             }
         }
-        // On Postgres, another statement writes several events at once.
+        // On Postgres, the server uses another statement to write several events at once.
         let many: Vec<_> = (0..3).map(|n| json!({ "n": n, "text": text })).collect();
         assert_eq!(admin.post("/api/v1/data/big/bulk", json!({ "data": many })).await.status, 201);
         let events = admin.get("/api/v1/events?topic=data.big.created&limit=3").await.data();
@@ -83,7 +83,7 @@ on_both_engines! {
                 "INSERT INTO svc_deliveries (event_seq, consumer, handler, status, dead, attempts) VALUES ({waiting}, 'c', 'h', 'pending', FALSE, 0)"
             ))
             .await;
-        // New events are kept, so that every instance has read them.
+        // New events are kept, so that every instance can read them.
         assert_eq!(server.sql("SELECT seq FROM svc_events ORDER BY seq").await.len(), seqs.len());
         server.sql("UPDATE svc_events SET occurred_at = occurred_at - 60000").await;
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::events::webhooks::{make, quick};
 
-/// Checks that a program makes for each secret, and those that it makes once.
+/// The number of checks that a program makes for each secret, and the number of checks that it makes once.
 const CHECKS_A_SECRET: usize = 8;
 const CHECKS_OF_ALL: usize = 1;
 
@@ -47,7 +47,7 @@ impl Library {
         installed(self.directory, self.files, self.install)
     }
 
-    /// Verifies with the library what was received. The webhook was signed with these secrets.
+    /// Verifies a received webhook with the library. The webhook was signed with these secrets.
     fn verify(&self, signed: &Signed) {
         let directory = self.installed();
         let body = tempfile::NamedTempFile::new().unwrap();
@@ -60,7 +60,7 @@ impl Library {
     }
 }
 
-/// The header `Stripe-Signature` of `age_seconds` ago, made by Stripe's own library.
+/// The header `Stripe-Signature` for a time `age_seconds` ago, made by Stripe's own library.
 pub(crate) async fn signature_by_the_library(body: &'static str, secret: &'static str, age_seconds: u64) -> String {
     tokio::task::spawn_blocking(move || {
         let directory = JAVASCRIPT.installed();

@@ -163,14 +163,14 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
         let body = json!({ "event": "data.#", "consumer": consumer, "handler": "log_event", "perInstance": per_instance });
         assert_eq!(admin.post(PATH, body).await.status, 201);
     }
-    // The other instances learn of the subscription. An instance follows it once it has logged a first event.
+    // The other instances notice the subscription. An instance follows it as soon as it has logged a first event.
     let servers = [&first, &second, &third];
     until("every instance follows", async || {
         admin.make("task", json!({ "title": "first" })).await;
         servers.iter().all(|server| logged(server, "everywhere") > 0)
     })
     .await;
-    // Only these events count. An instance misses events from before it followed, while others may get them.
+    // Only these events count. An instance misses the events from before it followed the subscription, but others may get them.
     for number in 0..40 {
         let server = [&first, &second, &third][number % 3];
         server.with_token(admin.token.clone()).make("task", json!({ "title": format!("counted {number}") })).await;

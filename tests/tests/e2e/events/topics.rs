@@ -1,4 +1,5 @@
-//! Patterns and prefixes of topics: on random texts, the databases and the console have to match as the server's own function does.
+//! Patterns and prefixes of topics: on random texts, the databases and the console have to give the same results as the server's
+//! own function.
 //!
 //! A failure prints its seed. `BLOCKBASE_TOPICS_SEED` runs another seed.
 
@@ -24,8 +25,8 @@ fn words(random: &mut Rng, most: usize) -> Vec<&'static str> {
     (0..random.usize(1..=most)).map(|_| WORDS[random.usize(..WORDS.len())]).collect()
 }
 
-/// Different topics, and the texts to match: patterns with wildcards, then prefixes of topics. Half of the patterns are made from a topic,
-/// so that they match it.
+/// Different topics, and the texts to match: patterns with wildcards, then prefixes of topics. Half of the patterns are made from
+/// a topic, so that they match this topic.
 fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
     let mut random = Rng::with_seed(seed);
     let mut topics: Vec<String> = Vec::new();
@@ -73,7 +74,7 @@ on_both_engines! {
         let seed = seed();
         let (topics, asked) = drawn(seed);
         let admin = server.admin().await;
-        // Far behind the numbers that the server gives.
+        // The numbers are far above those that the server gives.
         let numbered = || (1_000_000..).zip(&topics);
         let events: Vec<String> = numbered()
             .map(|(number, topic)| format!("({number}, 'event-{number}', '{topic}', NULL, NULL, NULL, '{{}}', 0, 1700000000000)"))

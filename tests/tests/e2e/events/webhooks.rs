@@ -10,7 +10,7 @@ pub(crate) fn quick(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_RETRY_BASE_MS", "100")
 }
 
-/// The same, with leases of seven seconds: twice the timeout of a call plus five seconds.
+/// The same, with leases of seven seconds, which is twice the timeout of a call plus five seconds.
 pub(crate) fn short_leases(engine: Engine) -> ServerBuilder {
     quick(engine).env("SVC_WEBHOOK_TIMEOUT_MS", "1000")
 }
@@ -134,7 +134,7 @@ on_both_engines! {
         let entry = ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await.remove(0);
         assert_eq!((&entry["status"], &entry["attempts"], &entry["consumer"], &entry["handler"]), (&json!("failed"), &json!(5), &json!(consumer), &json!("webhook")));
         assert!(entry["nextAttemptAt"].is_null() && entry["deliveredAt"].is_null(), "{entry}");
-        // The status and the first 500 bytes of the response.
+        // The error has the status and the first 500 bytes of the response.
         let error = entry["error"].as_str().unwrap();
         assert!(error.starts_with("HTTP 503: not now") && error.ends_with("xxx") && error.len() <= "HTTP 503: ".len() + 502, "{error}");
         // The pauses double. Each request for the same event has a new signature.
@@ -185,12 +185,12 @@ on_both_engines! {
             assert_eq!((&attempt["status"], &attempt["error"]), (&json!("failed"), &json!(format!("HTTP 500: no {number}"))));
             assert!(attempt["durationMs"].is_u64() && attempt["at"].as_str() >= first["occurredAt"].as_str(), "{attempt}");
         }
-        // The rest equals the entry in the list.
+        // The other members equal those of the entry in the list.
         let mut listed = first.clone();
         listed.as_object_mut().unwrap().shift_remove("history");
         assert_eq!(listed, dead);
 
-        // The delivery fails again and again. The oldest attempts are deleted, and retries by hand count on.
+        // The delivery fails again and again. The oldest attempts are deleted, and retries by hand continue the numbers.
         for rounds in 2..=4 {
             let again = retry(&dead["eventId"]).await.data();
             assert_eq!((&again["attempts"], &again["error"]), (&json!(0), &Value::Null));
@@ -388,7 +388,8 @@ on_both_engines! {
             let answer = admin.post("/api/v1/webhooks", json!({ "url": format!("http://{host}:{port}"), "topics": ["data.#"] })).await;
             assert_eq!(answer.expect_error(400, "invalid_value")["field"], "url", "{host}");
         }
-        // The address of a name is known only once it is resolved. A URL that was stored while it was allowed is refused too.
+        // The address behind a name is known only after the name is resolved. A URL that was stored when it was allowed is
+        // refused too.
         let (id, _) = make(&admin, json!({ "url": "http://example.com/", "topics": ["data.#"] })).await;
         for url in [format!("http://127.0.0.1:{port}"), format!("http://{}:{port}", own_name())] {
             server.sql(&format!("UPDATE svc_webhooks SET url = '{url}'")).await;
@@ -507,7 +508,8 @@ async fn a_stored_secret_that_cannot_be_opened_is_reported_and_rotated() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
-    // One value is damaged, as by a wrong repair by hand. The server caches webhooks, and reads them when it starts.
+    // One value is damaged, as if somebody had made a mistake while repairing the database. The server caches webhooks, and reads
+    // them when it starts.
     server.sql("UPDATE svc_webhooks SET secret = '00'").await;
     let token = admin.token.clone();
     let server = server.restart().await;

@@ -54,7 +54,7 @@ on_both_engines! {
         assert_eq!(seen["__schema"]["mutationType"]["fields"], json!([{ "name": "echo_echo" }]));
         assert_eq!(codes(&server, Some(&key), "mutation { tasks_complete }", Value::Null).await, ["forbidden"]);
 
-        // A disabled or uninstalled block has no mutation. Once it is enabled, the mutation is back.
+        // A disabled or uninstalled block has no mutation. When the block is enabled again, the mutation is back.
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": false })).await.data();
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_echo }", Value::Null).await, ["not_found"]);
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": true })).await.data();

@@ -14,7 +14,7 @@ const ROOTS: &str = "{ svc_schema_version svc_objects __schema { queryType { fie
 on_both_engines! {
     async fn what_is_made_altered_and_dropped_shows_at_once(server: Server) {
         let admin = server.admin().await;
-        // Without any object there is a schema too.
+        // There is also a schema if there is no object.
         let empty = data(&admin, "{ svc_schema_version svc_objects __schema { mutationType { name } subscriptionType { name } } }", Value::Null).await;
         assert_eq!(empty["svc_objects"], json!([]));
         assert_eq!(empty["__schema"], json!({ "mutationType": null, "subscriptionType": { "name": "Subscription" } }));

@@ -1,5 +1,5 @@
-//! Unmodified third-party programs for GraphQL, run with Node against the real binary: the audits of GraphQL over HTTP, the client of
-//! GraphQL-SSE, and the reference implementation, which reads the schema.
+//! Unmodified third-party programs for GraphQL, run with Node against the real binary: the audits of GraphQL over HTTP, the
+//! client of GraphQL-SSE, and the reference implementation of GraphQL, which reads the schema.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -52,7 +52,7 @@ async fn every_must_and_should_of_graphql_over_http_holds() {
     assert!(verdicts.lines().filter(|line| line.starts_with("ok ")).count() >= 40, "{verdicts}");
 }
 
-/// The schema that clients depend on. The reference implementation has to accept it. `UPDATE_SNAPSHOTS=1` writes the stored
+/// The schema on which clients depend. The reference implementation has to accept it. `UPDATE_SNAPSHOTS=1` writes the stored
 /// schema again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schema_is_valid_and_as_it_was() {

@@ -88,7 +88,7 @@ on_both_engines! {
             (json!({ "points": {} }), "invalid_request"),
             (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
             (json!({ "desk": null }), "invalid_request"),
-            // A variable that a client left null is not a test for null.
+            // A variable that a client left as null is not a test for null.
             (json!({ "done": null }), "invalid_request"),
             (json!({ "title": { "eq": "$nobody" } }), "invalid_request"),
             (json!({ "title": { "eq": "$key.id" } }), "invalid_value"),
@@ -101,7 +101,7 @@ on_both_engines! {
         let with_null = "query($d: SvcBooleanWhere) { ticket(where: { done: $d }) { data { title } } }";
         assert_eq!(code(&admin, with_null, json!({ "d": null })).await, "invalid_request");
         assert!(ask(&admin, with_null, json!({})).await["data"]["ticket"]["data"].is_array());
-        // A condition with many parts, and a deep one.
+        // A condition with many parts, and a deeply nested one.
         let many = json!({ "w": { "_or": vec![json!({}); 200_000] } });
         assert_eq!(code(&admin, BY_VARIABLE, many).await, "invalid_request");
         let list = "query($w: [Ticket_Where!]) { ticket(where: { _or: $w }) { data { title } } }";
@@ -115,7 +115,7 @@ on_both_engines! {
     async fn a_default_of_a_variable_leads_through_relations(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // The schema is new. The first document does not wait until it is complete.
+        // The schema is new. The first document does not have to wait until it is complete.
         let query = "query($w: Ticket_Where = { desk: { name: { eq: \"front\" } } }) { ticket(where: $w) { pagination { totalCount } } }";
         let answer = ask(&admin, query, json!({})).await;
         assert_eq!(answer["data"]["ticket"]["pagination"]["totalCount"], 2, "{answer}");

@@ -38,7 +38,7 @@ async fn fetch(server: &Server, path: &str, accept: &str) -> Fetched {
     if headers.get("content-encoding").is_some_and(|encoding| encoding == "gzip") {
         body = tokio::task::spawn_blocking(move || unpacked(&body)).await.unwrap();
     }
-    // Fonts are not text, but the tests search only for text in them.
+    // Fonts are not text, but that does not matter, because the tests only search for text.
     Fetched { status, headers, text: String::from_utf8_lossy(&body).into_owned() }
 }
 
@@ -151,7 +151,7 @@ async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_script
         }
         wanted.extend(assets_in(&asset.text));
     }
-    // Files that the build split off are found through the files that import them.
+    // Files that the build has split off are found through the files that import them.
     assert!(seen.len() > 20, "{seen:?}");
     assert!(seen.iter().any(|name| name.ends_with(".ttf")), "{seen:?}");
 }

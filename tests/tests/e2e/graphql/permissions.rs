@@ -50,7 +50,7 @@ on_both_engines! {
             let query = format!("{{ project {{ data {{ {key} {{ title }} }} }} }}");
             assert_eq!(codes(&server, None, &query, Value::Null).await, ["unauthorized"]);
         }
-        // The refusal says what the caller lacks, in the same words as every other refusal.
+        // The refusal names the right that the caller lacks, in the same words as every other refusal.
         let answer = anonymous("{ task { data { title } } }").await;
         let message = "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.";
         assert_eq!((&answer["errors"][0]["message"], &answer["errors"][0]["extensions"]["code"]), (&json!(message), &json!("unauthorized")));

@@ -21,7 +21,7 @@ on_both_engines! {
         let id = made.json()["data"]["id"].as_str().unwrap().to_owned();
         admin.make("task", json!({ "title": "bare" })).await;
 
-        // The same text, digit for digit. The fields are in the order of the columns.
+        // The text is the same, digit for digit. The fields are in the order of the columns.
         let rest = admin.get("/api/v1/data/task?sort=title").await.text;
         let rest = rest.strip_prefix("{\"data\":").unwrap().split(",\"pagination\"").next().unwrap().to_owned();
         let query = format!("{{ task(sort: [{{field: \"title\"}}]) {{ data {{ {ALL} }} }} }}");
@@ -200,7 +200,7 @@ on_both_engines! {
             let is_on_records = |line: &String| ["task", "project", "tag"].iter().any(|name| line.contains(&format!("\\\"{name}\\\"")));
             lines.filter(is_on_records).collect::<Vec<_>>()
         };
-        // The log comes through a pipe, so it may be late. A request's statements come before the line of its answer.
+        // The log comes through a pipe, so it may be late. The statements of a request come before the line of its answer.
         let answered = |route: &str| server.log().lines().filter(|line| line.contains("answered") && line.contains(route)).count();
         until("the links are in the log", async || answered("/links/") == 30).await;
         let queries = [

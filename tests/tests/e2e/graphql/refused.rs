@@ -23,7 +23,7 @@ on_both_engines! {
         define(&admin).await;
         let project = admin.make("project", json!({ "name": "bakery" })).await;
         admin.make("task", json!({ "title": "x", "project_id": project })).await;
-        // Twelve levels are allowed: the root, `data`, nine relations, a leaf.
+        // Twelve levels are allowed. These are the root, `data`, nine relations and a leaf.
         let deep = "{ task { data { project { task_by_project { project { task_by_project { project { task_by_project { project { task_by_project { project { name } } } } } } } } } } } }";
         assert_eq!(deep.matches('{').count(), 12);
         data(&admin, deep, Value::Null).await;
@@ -135,7 +135,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // A variable that is sent once counts for each use. So do filters.
+        // A variable that is sent once counts each time it is used. The same applies to filters.
         let often = format!("query($v: JSON) {{ task(filter: [{{ field: \"title\", value: [{}] }}]) {{ data {{ id }} }} }}", "$v ".repeat(1000));
         assert_eq!(codes(&server, Some(&admin.token), &often, json!({ "v": "x".repeat(1_000_000) })).await, ["invalid_request"]);
         let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();
@@ -221,7 +221,7 @@ fn url_encoded(query: &str) -> String {
     out
 }
 
-/// After refused requests, nothing is left running on the server.
+/// After a flood of refused requests, the server has no work left to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_leave_the_server_quick() {
     let server: Server = blockbase_tests::ServerBuilder::new(blockbase_tests::Engine::Sqlite).start().await;

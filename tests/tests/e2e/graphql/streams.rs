@@ -100,8 +100,8 @@ on_both_engines! {
         assert_eq!(only["data"]["e"]["t"], "data.note.created");
         assert_eq!(hers.next().await["data"]["events"]["payload"]["after"]["title"], "own");
 
-        // A caller who loses the platform right or the session loses the stream. It ends without a message, so that the client makes a new
-        // request and gets the reason.
+        // If a caller loses the right to the platform or the session, the stream ends. It ends without a message, so that the
+        // client makes a new request and gets the reason.
         admin.patch("/api/v1/roles/anns", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.data();
         assert_eq!(hers.ended().await.replace(": heartbeat\n\n", ""), "");
         ann.server.call_as(Some(&admin.token), "POST", "/api/auth/sign-out", Some(json!({}))).await;
@@ -215,7 +215,7 @@ on_both_engines! {
         assert_eq!(nap("second", 0).await.status, 202);
         assert_eq!(nap("third", 0).await.status, 202);
 
-        // Two operations nap. The one without a turn gets an error.
+        // Two operations are running. The one that does not get a turn gets an error.
         let frame = stream.frame().await;
         assert!(frame.contains("\"code\":\"unavailable\"") && frame.contains("Send it again."), "{frame}");
         let refused: Value = serde_json::from_str(frame.strip_prefix("event: next\ndata: ").unwrap()).unwrap();

@@ -14,8 +14,8 @@ const FILES: [(&str, &str); 4] = [
     ("conformance.yml", include_str!("../../../clients/mcp/conformance.yml")),
 ];
 
-/// Runs one of their programs, with a separate Node if there is one for this machine. The suite needs Node 22, which many systems do not
-/// have yet.
+/// Runs one of their programs. If there is a separate Node for this machine, it uses that one. The suite needs Node 22, which
+/// many systems do not have yet.
 async fn run(arguments: Vec<String>) -> String {
     let ran = tokio::task::spawn_blocking(move || {
         let directory = npm_package("mcp-clients", &FILES);

@@ -102,7 +102,7 @@ on_both_engines! {
     }
 }
 
-/// The list that clients depend on. `UPDATE_SNAPSHOTS=1` writes the stored list again.
+/// The list on which clients depend. `UPDATE_SNAPSHOTS=1` writes the stored list again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_is_the_one_that_is_checked_in() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;

@@ -1,4 +1,4 @@
-//! Requests that are not messages, come from foreign origins, or ask for something that does not exist.
+//! Requests that are not messages, that come from foreign origins, or that ask for something that does not exist.
 
 use blockbase_tests::{Engine, ServerBuilder, on_sqlite_first};
 use serde_json::json;
@@ -123,11 +123,11 @@ on_sqlite_first! {
             let shown = arguments.chars().take(200).collect::<String>();
             assert!(called.is_error && called.text.contains(r#""error":"invalid_request""#), "{tool} {shown}: {}", called.text);
         }
-        // A value that stays text is nested more deeply than the JSON parser allows.
+        // The nesting of a value that stays text is deeper than the JSON parser allows.
         let notes = format!(r#"{{"object_name":"task","data":{{"title":"a","notes":{deep}}}}}"#);
         client.call_text("create_record", &notes).await.expect_error("invalid_value");
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], "1");
-        // As over REST, a bulk call of ten megabytes is not too large.
+        // As with REST, a bulk call of ten megabytes is not too large.
         let wide = json!({ "object_name": "task", "data": vec![json!({ "title": "x".repeat(9000) }); 1000] }).to_string();
         let answer = client.send(call("bulk_create_records", &wide)).await;
         assert_eq!(read_result(&answer.text).document()["count"], 1000);

@@ -30,7 +30,7 @@ on_both_engines! {
         // The right to use the platform does not include any object.
         assert_eq!(client.tool_names().await.len(), 0);
         client.call("query_data", json!({ "object_name": "task" })).await.expect_error("forbidden");
-        // The role of a key decides whether it is admitted, not the roles of its user.
+        // The role of a key decides whether the key is admitted. The roles of its user do not matter.
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "gated" })).await.json()["key"].as_str().unwrap().to_owned();
         let request = server.request("POST", PATH).header("accept", BOTH).header("x-api-key", &key);
         let listed = server.send(request.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))).await;

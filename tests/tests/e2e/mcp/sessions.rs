@@ -1,4 +1,4 @@
-//! Sessions and their streams: their owners, their ends, and the calls that end with them.
+//! Sessions and their streams: their owners, their ends, and the calls that end together with them.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ on_both_engines! {
                 assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &json!(-32001)), "{}", answer.text);
             }
         }
-        // With another session of the same user, the principal is the same.
+        // If another session of the same user is used, the principal is still the same.
         let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
         let again = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
         let again = Client { credential: Some(again), ..mine.clone() };

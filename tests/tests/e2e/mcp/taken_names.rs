@@ -1,4 +1,4 @@
-//! Names of tools and mutations that blocks or objects had before.
+//! Names of tools and mutations that blocks or objects already had when the tools or mutations were added.
 
 use blockbase_tests::{Engine, ServerBuilder};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::Client;
 use crate::blocks::hostile::hand_made::HandMade;
 use crate::graphql::{codes, data};
 
-/// Blocks with one action and one hook `go`. They were installed when the action's name was still free.
+/// Blocks with one action and one hook `go`. They were installed when the name of the action was still free.
 const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];
 
 /// The type of a mutation's result. Null if the mutation does not exist.
@@ -27,7 +27,8 @@ async fn a_name_stays_with_what_had_it_first() {
     for object in ["list", "task", "task_many"] {
         admin.define(object, json!([{ "name": "title", "type": "text" }])).await;
     }
-    // The name of an object takes precedence. The mutation of its own bulk call has one more `_many`.
+    // If two mutations would have the same name, the one of the object gets it. The mutation of its own bulk call has one more
+    // `_many`.
     assert_eq!(mutation_type(&admin, "update_task_many").await, "TaskMany");
     assert_eq!(mutation_type(&admin, "update_task_many_many").await, "SvcWritten");
     assert_eq!(mutation_type(&admin, "update_list_many").await, "SvcWritten");
@@ -47,7 +48,7 @@ async fn a_name_stays_with_what_had_it_first() {
     assert_eq!(Client::of(&admin).tool_names().await.iter().filter(|name| *name == "bulk_update_records").count(), 1);
     server.kill();
     for (name, action) in BLOCKS {
-        // Only the manifest is changed, because the component handles any name.
+        // Only the manifest is changed, because the component handles every name.
         let renamed = format!(
             "UPDATE svc_block_versions SET manifest = replace(manifest, '\"go\"', '\"{action}\"') WHERE block = '{name}'"
         );

@@ -1,4 +1,4 @@
-//! Each tool has the effects of REST, and returns the same bytes.
+//! Each tool has the same effects as REST, and returns the same bytes.
 
 use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ on_both_engines! {
         let got_less = client.call("get_record", json!({ "object_name": "task", "id": id, "expand": "colour" })).await;
         assert_eq!(got_less.text, admin.get(&format!("/api/v1/data/task/{id}?expand=colour")).await.text);
         assert!(got_less.document()["warnings"][0].as_str().unwrap().contains("`colour`"), "{}", got_less.text);
-        // Both forms of the result have all digits.
+        // Both forms of the result (text and structured content) have all digits.
         assert!(got.text.contains(EXACT) && got.structured.as_deref().unwrap().contains(EXACT), "{}", got.text);
         for (arguments, query) in [
             (json!({ "fn": "count" }), "fn=count"),
@@ -256,7 +256,7 @@ on_both_engines! {
     }
 }
 
-/// Every version of the protocol gets responses in its own form.
+/// Every version of the protocol gets responses in the form of that version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_of_the_protocol_is_spoken() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
@@ -304,7 +304,7 @@ async fn every_version_of_the_protocol_is_spoken() {
     assert_eq!((mismatched.status, mismatched.json()["error"]["code"].clone()), (400, json!(-32020)), "{}", mismatched.text);
     assert_eq!(server.send(client.request("GET").header("mcp-protocol-version", "2026-07-28")).await.status, 405);
 
-    // Arrays, in the version that has them.
+    // Arrays, in the version of the protocol that has them.
     let array = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_objects"}},7]"#;
     let answers = client.send(array).await.json();
     let codes: Vec<Value> = answers.as_array().unwrap().iter().map(|answer| answer["id"].clone()).collect();

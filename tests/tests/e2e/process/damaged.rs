@@ -1,5 +1,5 @@
 //! Documents in the platform's own tables that cannot be read. If a decision depends on one of them, the caller needs every
-//! right, or the operation fails. A response leaves the document out. The log reports each one once.
+//! right, or the operation fails. A response leaves the document out. The log reports each of them once.
 
 use blockbase_tests::{Server, on_both_engines};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Promises that still apply when the process is killed.
+//! Promises that also apply if the process is killed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let token = admin.token.clone();
         let mut acknowledged: Vec<String> = Vec::new();
-        // The process is killed among many writes, after this many acknowledgements.
+        // The process is killed during many writes, after this many acknowledgements.
         for moment in [5, 23, 61, 110] {
             let stop = Arc::new(AtomicBool::new(false));
             let done_by_all = Arc::new(AtomicUsize::new(0));
@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!(admin.get(&format!("/api/v1/data/task/{id}")).await.status, 200, "{id} is gone");
             assert_eq!(events.get(id), Some(&1), "{id}");
         }
-        // A write without an acknowledgement may be stored too, but only together with its event. The stored count equals the
+        // A write without an acknowledgement may also be stored, but only together with its event. The stored count equals the
         // number of rows.
         let total = admin.get("/api/v1/data/task?limit=1").await.json()["pagination"]["totalCount"].as_u64().unwrap();
         assert_eq!(total, events.len() as u64);

@@ -1,4 +1,5 @@
-//! Promises between several instances on one Postgres: how soon a change applies on all of them, and what happens after a crash.
+//! Promises between several instances on one Postgres: the time until a change applies on all of them, and the state after a
+//! crash.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::events::webhooks::short_leases;
 
-/// Longer than a change takes to reach another instance, and shorter than identities are cached.
+/// Longer than it takes until a change applies on another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +49,7 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
-    // If a block is missing, the instance looks for it once, so the first call finds it.
+    // If an instance does not know a block, it looks for it once. So the first call finds the block.
     let missing = admin_there.post("/api/v1/blocks/echo/actions/echo", json!({})).await;
     missing.expect_error(404, "not_found");
     assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
@@ -89,7 +90,7 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
     let subscription =
         json!({ "event": "data.task.created", "consumer": "copies", "handler": "persist_event", "config": config });
     assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
-    // The delivery stops in the middle, because the table of copies is locked.
+    // The delivery stops in the middle, because the table for the copies is locked.
     let lock = first.lock_table("copy").await;
     admin.make("task", json!({ "title": "t" })).await;
     let leased = "SELECT event_seq FROM svc_deliveries WHERE lease_until IS NOT NULL";
@@ -99,7 +100,8 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
     lock.release().await;
     let second = first.restart().await;
     let there = second.with_token(token);
-    // A lease of twice five seconds plus five, the time until the dispatcher polls, and some time for a busy machine.
+    // The limit is a lease of twice five seconds plus five, the time until the dispatcher polls, and some time for a busy
+    // machine.
     while there.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"] != 1 {
         assert!(killed.elapsed() < within(Duration::from_secs(28)), "it is not delivered in time");
         tokio::time::sleep(Duration::from_millis(50)).await;

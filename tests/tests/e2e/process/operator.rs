@@ -1,4 +1,5 @@
-//! `blockbase user …` and `blockbase key …`: accounts, from the machine of the server, while it runs and while it does not.
+//! `blockbase user …` and `blockbase key …`: commands for accounts on the machine of the server, while it runs and while it does
+//! not.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -30,18 +31,18 @@ on_both_engines! {
         let admin = server.admin().await;
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "editor", "permissions": [] })).await.status, 201);
 
-        // Create, and the link.
+        // The creation of an account, and the link.
         let made = server.run(&["user", "create", "Ann@Example.com", "--name", "Ann", "--role", "editor"], "").await;
         assert!(made.out().starts_with("http") && made.out().lines().count() == 1, "{made:?}");
         if server.engine() == Engine::Sqlite {
-            // A command on Postgres knows the settings alone, which name the port 0 here.
+            // On Postgres, a command only knows the settings, and these name the port 0 here.
             assert!(made.out().contains(&server.base), "the link leads to this server: {made:?}");
         }
         assert!(made.error.contains("ann@example.com is created"), "{made:?}");
         assert_eq!(use_link(&server, made.out(), PASSWORD).await.status, 200);
         let ann = sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
 
-        // Lists have what the API has.
+        // Lists have the same members as in the API.
         let listed = server.run(&["user", "list", "--json"], "").await.json();
         assert_eq!(listed, admin.get("/api/v1/users").await.data());
         let table = server.run(&["user", "list", "--role", "editor"], "").await;
@@ -51,7 +52,7 @@ on_both_engines! {
         assert!(lines[0].contains("VERIFIED") && lines[1].split_whitespace().nth(3) == Some("no"), "{lines:?}");
         assert!(server.run(&["user", "list", "--search", "nobody"], "").await.out().is_empty());
 
-        // Roles.
+        // The roles of an account.
         assert!(server.run(&["user", "grant", "ann@example.com", "admin"], "").await.out().contains("has the role admin"));
         let has_admin = async || admin.get("/api/v1/users?role=admin").await.json()["pagination"]["totalCount"] == 2;
         until("ann is admin", has_admin).await;
@@ -60,7 +61,7 @@ on_both_engines! {
         server.run(&["user", "revoke", "ann@example.com", "admin"], "").await.expect_error(1, &["does not have the role admin"]);
         server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["there is no role `nothing`"]);
 
-        // A key of a user acts as the user, and its deletion counts at once.
+        // A key of a user acts as the user. Its deletion has an effect at once.
         let key = server.run(&["key", "create", "ci", "--user", "ann@example.com", "--role", "editor"], "").await;
         let key = key.out().trim().to_owned();
         let me = server.with_token(key.clone()).get("/api/v1/me").await.json();
@@ -76,7 +77,7 @@ on_both_engines! {
         let late = ["key", "create", "ci", "--user", "ann@example.com", "--role", "editor", "--expires", "2001-01-01T00:00:00Z"];
         server.run(&late, "").await.expect_error(1, &["expiresAt"]);
 
-        // A password, a ban, a link.
+        // The password, a ban, and a link.
         let set = server.run(&["user", "set-password", "ann@example.com"], &format!("{NEW_PASSWORD}\n")).await;
         assert!(!set.out().contains(NEW_PASSWORD) && !set.error.contains(NEW_PASSWORD), "{set:?}");
         until("ann's session ends", async || !is_signed_in(&server, &ann).await).await;
@@ -89,7 +90,7 @@ on_both_engines! {
         let link = server.run(&["user", "password-link", "ann@example.com"], "").await;
         assert_eq!(use_link(&server, link.out(), PASSWORD).await.status, 200);
 
-        // The rules of the API hold.
+        // The rules of the API apply here too.
         server.run(&["user", "ban", "admin@example.com"], "").await.expect_error(1, &["conflict", "last admin"]);
         server.run(&["user", "delete", "admin@example.com", "--yes"], "").await.expect_error(1, &["last admin"]);
         server.run(&["user", "create", "ann@example.com"], "").await.expect_error(1, &["unique_violation"]);
@@ -102,7 +103,7 @@ on_both_engines! {
         server.run(&["user", "set-password", "who@example.com"], PASSWORD).await.expect_error(1, &["There is no user"]);
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200, "none of these changed anything");
 
-        // A deletion hands over what the user made.
+        // A deletion can hand over the things that the user made.
         let ann = server.with_token(sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned());
         server.run(&["user", "grant", "ann@example.com", "admin"], "").await.out();
         let hook = json!({ "url": "https://example.com/hook", "topics": ["data.#"] });
@@ -126,7 +127,7 @@ on_both_engines! {
         let token = admin.token.clone();
         let id = admin.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
         server.kill();
-        // By id as well as by address.
+        // An account can be named by its id as well as by its address.
         server.run(&["user", "set-password", &id], NEW_PASSWORD).await.out();
         let key = server.run(&["key", "create", "rescue", "--user", "admin@example.com", "--role", "admin"], "").await;
         let key = key.out().trim().to_owned();
@@ -143,7 +144,7 @@ on_both_engines! {
         let link = builder.run(&["user", "create", "ann@example.com", "--role", "admin", "--json"], "").await.json();
         let link = link["link"].as_str().unwrap();
         let server = builder.start().await;
-        // Until the password is set, everybody else is kept out as before.
+        // Until the password is set, nobody else gets more access than before.
         assert_eq!(server.call("GET", "/api/v1/users", None).await.status, 401);
         assert_eq!(use_link(&server, link, PASSWORD).await.status, 200);
         let ann = sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
@@ -169,7 +170,7 @@ async fn no_other_user_of_the_machine_reaches_the_socket() {
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&data), mode(&socket)), (0o700, 0o600));
 
-    // The socket serves accounts alone, and the network does not serve the operator's route.
+    // The socket only serves accounts, and the network does not serve the operator's route.
     let ask = async |request: &str, user: Option<u32>| {
         let mut perl = Command::new("perl");
         let script = "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"no connection: $!\"; \
@@ -190,7 +191,7 @@ async fn no_other_user_of_the_machine_reaches_the_socket() {
     let answer = server.call_as(Some(&admin), "PUT", &path, Some(json!({ "password": NEW_PASSWORD }))).await;
     assert_eq!(answer.status, 404, "{}", answer.text);
 
-    // Somebody else is refused, also where the files are open to them. Only root can try that.
+    // Another user of the machine is refused, even if they can open the files. Only root can test that.
     if std::fs::metadata("/proc/self").map(|own| std::os::unix::fs::MetadataExt::uid(&own)).unwrap() == 0 {
         const NOBODY: u32 = 65_534;
         assert!(ask(list, Some(NOBODY)).await.error.contains("no connection"));

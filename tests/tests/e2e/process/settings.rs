@@ -45,7 +45,7 @@ on_both_engines! {
         for credential in ["nonsense", "svc_nonsense"] {
             assert_eq!(server.call_as(Some(credential), "GET", INSTANCE, None).await.json(), known);
         }
-        // The server looks at the accounts to find out whether there is an admin.
+        // To find out whether there is an admin, the server reads the accounts.
         server.sql("DELETE FROM svc_credentials").await;
         until("a wiped table is fresh", async || instance(&server).await == fresh).await;
     }
@@ -92,7 +92,7 @@ on_both_engines! {
         for _ in 0..200 {
             instance(&server).await;
         }
-        // One statement, and one more for every three seconds of the test.
+        // The limit is two statements, and one more for every three seconds of the test.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap() / 3;
         let statements = asked() - before;
         assert!((1..=most).contains(&statements), "{statements} statements for 200 requests");
@@ -150,7 +150,7 @@ on_both_engines! {
                 assert_eq!((&secret["source"], &database["source"]), (&json!("environment"), &json!("environment")));
             }
         }
-        // Every variable in `--help`, each once.
+        // Every variable is in `--help` exactly once.
         let output = tokio::task::spawn_blocking(|| {
             std::process::Command::new(blockbase_tests::blockbase()).args(["serve", "--help"]).output().unwrap()
         }).await.unwrap();
@@ -194,7 +194,7 @@ on_both_engines! {
         server.call("GET", "/healthz", None).await;
         server.call("GET", "/admin", None).await;
         admin.get("/api/v1/data/task").await;
-        // The previous request, and the request for the status itself.
+        // These are the previous request, and the request for the status itself.
         assert_eq!(of_hour(&operator.get(STATUS).await.data(), "requests"), requests + 2);
         for name in ["database", "outbox", "deliveries", "blocks", "permissions", "events"] {
             assert_eq!(check(&status, name)["ok"], true, "{status}");

@@ -55,7 +55,7 @@ on_sqlite_first! {
         }
         admin.post("/api/v1/blocks/echo/actions/panic", json!({})).await.expect_error(500, "action_failed");
         admin.post("/api/v1/blocks/echo/actions/spin", json!({})).await.expect_error(504, "action_timeout");
-        // A refused input or an unknown action never reaches a handler, so it does not count as an invocation.
+        // A refused input or an unknown action does not get to a handler, so it does not count as an invocation.
         admin.post("/api/v1/blocks/echo/actions/refuse", json!({})).await.expect_error(400, "validation_failed");
         admin.post("/api/v1/blocks/echo/actions/nothing", json!({})).await.expect_error(404, "not_found");
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");
@@ -259,7 +259,7 @@ async fn a_value_that_the_exporter_cannot_use_is_warned_about() {
     server.log_with("OTEL_TRACES_SAMPLER").await;
 }
 
-/// Head and body of each request.
+/// The head and the body of each request.
 type Taken = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn a_collector_without_tls_needs_no_certificates_of_the_system() {
     }
 }
 
-/// A fake collector that keeps what it receives.
+/// A replacement for a collector, which keeps the data that it receives.
 struct Collector {
     base: String,
     taken: Taken,

@@ -1,7 +1,7 @@
 //! Random conditions have to find the same rows as a reference: on every surface, on both engines, and for readers of few rows.
 //!
-//! A failure prints a condition that was made as small as possible. `BLOCKBASE_CONDITIONS_SEED` runs a single seed, and
-//! `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
+//! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs a single seed,
+//! and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
 
 pub(in crate::promises) mod cells;
 pub(in crate::promises) mod graphql;
@@ -22,20 +22,20 @@ use self::random::Generator;
 use self::setup::Caller;
 use crate::mcp::Client;
 
-/// The long command runs all seeds, the gate only the first.
+/// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Conditions of each seed and engine. Each one is sent to every surface.
+/// The number of conditions for each seed and engine. Each condition is sent to every surface.
 const CASES: usize = 500;
 const CASES_LONG: usize = 4_000;
-/// Rows of each kind that a failure shows.
+/// The number of rows of each kind that a failure shows.
 const ROWS_SHOWN: usize = 3;
-/// Longer URLs are refused before their condition is read.
+/// Longer URLs are refused before the server reads their condition.
 const ADDRESS_BYTES_MAX: usize = 60_000;
 
 /// Search terms of lists that also have a condition.
 const TERMS: [&str; 9] = ["abc", "STRASSE", "100%", "a_b", "null", "$x", "οδος", "red", "example"];
 
-/// Parameters that a list has besides its condition.
+/// The parameters that a list has in addition to its condition.
 #[derive(Clone, Debug, Default)]
 struct Beside {
     /// The smallest `f_integer`, as a filter.
@@ -55,7 +55,7 @@ impl Beside {
         }
     }
 
-    /// The same as conditions. All of them have to be met.
+    /// The same parameters as conditions. A row has to meet all of them.
     fn conditions(&self, world: &World, object: usize) -> Vec<Value> {
         let filter = self.least.map(|least| json!({ "f_integer": { "gte": least } }));
         let search = self.search.map(|term| {
@@ -109,7 +109,7 @@ impl Surface {
         matches!(self, Surface::Aggregate | Surface::McpAggregate)
     }
 
-    /// The response; `None` if the surface cannot express the question.
+    /// The response. `None` if the surface cannot express the question.
     async fn ask(self, run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
         match self {
             Surface::McpQuery | Surface::McpAggregate => self.ask_mcp(run, object, question).await,
@@ -178,7 +178,7 @@ impl Surface {
         }
     }
 
-    /// The fault of a response; `None` if it is right.
+    /// The fault of a response. `None` if it is correct.
     fn problem(self, answer: &Got, expected: &Verdict) -> Option<Problem> {
         let other = |text: String| Some(Problem { text, ..Problem::default() });
         match expected {
@@ -207,8 +207,8 @@ impl Surface {
     }
 }
 
-/// A list by GraphQL. The schema of a caller has no relations to objects that they may not read, so GraphQL cannot express
-/// questions about these.
+/// A list with GraphQL. The schema of a caller has no relations to objects that they may not read. So GraphQL cannot express
+/// questions about these objects.
 async fn ask_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
     let Question { caller, condition, beside, .. } = question;
     if !matches!(run.expected(question, &caller.reader), Ok(Verdict::Found(_))) {
@@ -266,14 +266,14 @@ pub(in crate::promises) fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// Counts the outcomes, so that a run which proves little fails.
+/// Counts the outcomes, so that a run that tests too little fails.
 #[derive(Debug, Default)]
 struct Tally {
     asked: usize,
-    /// Conditions that found some of the rows, but not all.
+    /// The number of conditions that found some of the rows, but not all.
     telling: usize,
     forbidden: usize,
-    /// Conditions that found other rows than for an admin.
+    /// The number of conditions that found other rows than for an admin.
     hidden: usize,
 }
 
@@ -337,7 +337,7 @@ impl Run<'_> {
     }
 
     async fn case(&self, case: usize, generator: &mut Generator<'_>, tally: &mut Tally) {
-        // The admin sees all rows, so conditions of the admin prove most, and the admin is chosen more often.
+        // The admin sees all rows, so conditions of the admin test most. So the admin is chosen more often.
         let caller = &self.callers[[0, 0, 1, 1, 2][generator.random.usize(..5)]];
         let object = generator.random.usize(..self.world.objects.len());
         let condition = generator.condition(object, &caller.reader);

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::promises::normalize::Mask;
 
-/// The long command runs all seeds, the gate only the first.
+/// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Requests of each seed, without those that make the schema.
+/// The number of requests for each seed, without those that make the schema.
 const CASES: usize = 450;
 
 const KINDS: [&str; 19] = [
@@ -91,7 +91,7 @@ struct World {
 
 const OBJECTS: [&str; 2] = ["alpha", "beta"];
 
-/// One request: method, path and body. `{0:3}` stands for the fourth id of the first object.
+/// One request: method, path and body. `{0:3}` means the fourth id of the first object.
 #[derive(Clone, Debug)]
 struct Request {
     method: &'static str,
@@ -396,14 +396,14 @@ impl World {
     }
 }
 
-/// Query strings, encoded as by browsers.
+/// Query strings, encoded in the same way as by browsers.
 mod form_urlencoded_pairs {
     #[derive(Default)]
     pub(super) struct Pairs(Vec<String>);
 
     impl Pairs {
         pub(super) fn push(&mut self, name: &str, value: &str) {
-            // Placeholders stand for ids until they are known.
+            // Placeholders replace ids until these are known.
             let encode = |text: &str| -> String {
                 let is_place = text.starts_with('{') && text.ends_with('}');
                 text.bytes()
@@ -487,7 +487,7 @@ async fn random_requests_get_the_same_bytes_from_both_engines() {
     assert!(well * 2 > answered && found * 20 > answered, "{well} went well and {found} found records, of {answered}");
 }
 
-/// Keeps the ids of created records on both engines.
+/// Stores the ids of created records on both engines.
 fn remember(world: &mut World, request: &Request, text: &str, other: &str) {
     let Some(object) = OBJECTS.iter().position(|name| request.path.starts_with(&format!("/api/v1/data/{name}"))) else { return };
     let ids = |text: &str| -> Vec<String> {

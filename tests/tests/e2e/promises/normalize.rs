@@ -1,4 +1,4 @@
-//! Removes everything that differs from run to run from responses, so that two runs can be compared literally.
+//! Removes from responses all parts that differ from run to run, so that two runs can be compared literally.
 
 /// Replaces ids by the order in which they appear, and masks instants.
 #[derive(Default)]
@@ -6,7 +6,7 @@ pub(crate) struct Mask {
     known: Vec<String>,
 }
 
-/// Whether `text` matches `pattern`. In it, `9` stands for a digit, and `x` for a hexadecimal digit.
+/// Whether `text` matches `pattern`. In the pattern, `9` means a digit, and `x` a hexadecimal digit.
 pub(crate) fn fits(text: &[u8], pattern: &str) -> bool {
     text.len() >= pattern.len()
         && text.iter().zip(pattern.bytes()).all(|(byte, expected)| match expected {

@@ -1,8 +1,9 @@
 //! Random operations from one table run through REST, GraphQL, MCP and the data interface of blocks. All have to give the same records,
 //! totals, errors and events.
 //!
-//! Each surface has its own server. All four run the same operations, as callers with several roles. Ids are compared by the order in which
-//! records were made, and instants by the step in which they fall. Intended differences are in [`exceptions`], with their reasons.
+//! Each surface has its own server. All four run the same operations, as callers with several roles. Ids are compared by the
+//! order in which records were made, and instants by the step during which they occur. Intended differences are in
+//! [`exceptions`], with their reasons.
 //!
 //! A failure prints its seed and the operation. `BLOCKBASE_PARITY_SEED` runs a single seed, and `BLOCKBASE_PARITY_CASES` sets how many
 //! operations each seed has.
@@ -30,23 +31,23 @@ use operation::{Action, Operation};
 use outcome::Outcome;
 use world::{Answer, SURFACES, Surface, World};
 
-/// The long command runs all seeds, the gate only the first.
+/// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..5;
-/// Operations of each seed.
+/// The number of operations for each seed.
 const CASES: usize = 200;
-/// After this many operations, everything is compared.
+/// After this number of operations, everything is compared.
 const CASES_BETWEEN_LOOKS: usize = 25;
 /// Two steps begin in different milliseconds, because instants have that precision.
 const BETWEEN_STEPS: Duration = Duration::from_millis(2);
 
-/// Counts the outcomes of operations on REST, so that a run which proves little fails.
+/// Counts the outcomes of operations on REST, so that a run that tests too little fails.
 #[derive(Debug, Default)]
 struct Tally {
     done: usize,
     found: usize,
     refused: usize,
     forbidden: usize,
-    /// Responses for an operation that the surface cannot express.
+    /// The number of operations that the surface cannot express.
     unsent: usize,
     excused: usize,
     events: usize,
@@ -65,7 +66,8 @@ fn made(operation: &Operation, answer: &Answer) -> Vec<String> {
     }
 }
 
-/// Asserts that the admin sees the same in every world, and that all had the same events since `begun`. Returns the number of events.
+/// Asserts that the admin sees the same data in every world, and that all worlds had the same events since `begun`. Returns the
+/// number of events.
 async fn compare_everything(worlds: &[World], begun: &[String], place: &str) -> usize {
     let records = join_all(worlds.iter().map(World::records)).await;
     let events = join_all(worlds.iter().zip(begun).map(|(world, begun)| world.events_after(begun))).await;

@@ -1,4 +1,5 @@
-//! Random roles, callers and requests. Each response is compared with a simple policy that says which callers may do what to which rows.
+//! Random roles, callers and requests. Each response is compared with a simple policy. For each caller, it says which actions
+//! they may do on which rows.
 //!
 //! A failure prints its seed and the request. `BLOCKBASE_POLICY_SEED` runs a single seed, and `BLOCKBASE_POLICY_CASES` sets how many
 //! requests each seed makes.
@@ -17,11 +18,11 @@ use serde_json::{Value, json};
 
 use crate::events::Stream;
 
-/// The long command runs all seeds, the gate only the first.
+/// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Requests of each seed, without those of its setup.
+/// The number of requests for each seed, without those of its setup.
 const CASES: usize = 200;
-/// With this many rows, an object gets no more. One list of the admin shows all of them.
+/// If an object has this number of rows, it gets no more. One list of the admin shows all of them.
 const ROWS_MAX: usize = 80;
 
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];
@@ -64,7 +65,7 @@ struct Caller {
     grants: Vec<Grant>,
 }
 
-/// The whole policy: grants add up, and a grant for all rows includes one for own rows.
+/// The complete policy: grants add up, and a grant for all rows includes a grant for own rows.
 fn allowed(caller: &Caller, resource: &str, action: &str) -> Option<Reach> {
     let mut reach = None;
     for grant in &caller.grants {
@@ -123,7 +124,7 @@ struct Event {
     owner: Option<usize>,
 }
 
-/// Counts the outcomes, so that a run which proves little fails.
+/// Counts the outcomes, so that a run that tests too little fails.
 #[derive(Default)]
 struct Tally {
     done: usize,
@@ -135,11 +136,11 @@ struct World<'a> {
     server: &'a Server,
     random: Rng,
     relations: Vec<Relation>,
-    /// Ids of the users. The admin is the first.
+    /// The ids of the users. The admin is the first.
     users: Vec<String>,
-    /// The admin is the first.
+    /// The callers. The admin is the first.
     callers: Vec<Caller>,
-    /// By object.
+    /// The rows of each object.
     rows: Vec<Vec<Row>>,
     /// The relation, the id of the source, and the id of the target.
     links: BTreeSet<(usize, String, String)>,
@@ -178,7 +179,7 @@ impl World<'_> {
         self.rows[object].iter().find(|row| row.id == id)
     }
 
-    /// An id of `object`. Sometimes it is one that no row has.
+    /// An id of `object`. Sometimes no row has this id.
     fn id(&mut self, object: usize) -> String {
         let rows = &self.rows[object];
         match rows.is_empty() || self.random.u8(..) < 20 {
@@ -215,7 +216,7 @@ impl World<'_> {
         self.tally.denied += 1;
     }
 
-    /// A refused request about a row gets the same response as one about a row that does not exist.
+    /// If a request about a row is refused, it gets the same response as a request about a row that does not exist.
     async fn tells_nothing(&mut self, caller: &Caller, method: &str, path: &str, id: &str, body: Option<Value>, answer: &Answer) {
         let other = self.send(caller, method, &path.replace(id, MISSING), body).await;
         assert_eq!((answer.status, &answer.text), (other.status, &other.text), "{}", self.place);

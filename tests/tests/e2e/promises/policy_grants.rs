@@ -1,11 +1,11 @@
 //! Random grants with conditions, checks and fields. A reference computes each response and each event, and the test compares
 //! them.
 //!
-//! Comments that begin with "A known difference" mark places where the server does not do what the specification says. There the
-//! reference does the same as the server.
+//! Comments that begin with "A known difference" mark places where the server does not do what the specification says. At these
+//! places, the reference does the same as the server.
 //!
-//! A failure prints the caller's grants and a request that was made as small as possible. `BLOCKBASE_GRANTS_SEED` runs a single seed, and
-//! `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
+//! If a test fails, it prints the caller's grants and the smallest failing request that it could find. `BLOCKBASE_GRANTS_SEED`
+//! runs a single seed, and `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
 
 mod events;
 mod generate;
@@ -35,9 +35,9 @@ use crate::promises::conditions::model::{Everything, Eyes, Row, World};
 use crate::promises::conditions::shrink::shrunk;
 use crate::promises::conditions::worlds::{one_in, pick};
 
-/// The long command runs all seeds, the gate only the first.
+/// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Requests of each seed and engine. Each read is sent to every surface.
+/// The number of requests for each seed and engine. Each read is sent to every surface.
 const CASES: usize = 300;
 const CASES_LONG: usize = 1_000;
 
@@ -87,7 +87,7 @@ enum Expected {
         /// Whether the response has warnings.
         warns: bool,
     },
-    /// One of these. The specification leaves open which fault of a request is reported.
+    /// One of these refusals. The specification leaves open which fault of a request is reported.
     Refused(Vec<Refusal>),
 }
 
@@ -97,7 +97,7 @@ impl Expected {
     }
 }
 
-/// Sorts related records, whose order depends on moments that the caller may not see.
+/// Sorts related records, because their order depends on moments that the caller may not see.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), sorted(value))).collect(),
@@ -213,17 +213,17 @@ fn difference(state: &State, shown: &[Vec<Value>]) -> Option<String> {
     None
 }
 
-/// Counts the outcomes, so that a run which proves little fails.
+/// Counts the outcomes, so that a run that tests too little fails.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     reads: usize,
     writes: usize,
-    /// Requests that the server refused.
+    /// The number of requests that the server refused.
     refused_reads: usize,
     refused_writes: usize,
-    /// Reads that had a record with a hidden cell.
+    /// The number of reads that returned a record with a hidden cell.
     masked: usize,
-    /// Events that a caller other than the admin saw, and those of which they saw only a part.
+    /// The number of events that a caller other than the admin saw, and the number of those of which they saw only a part.
     events: usize,
     cut_events: usize,
 }
@@ -246,7 +246,7 @@ struct Run<'a> {
     state: State,
     callers: Vec<Caller>,
     holders: Vec<String>,
-    /// The stream of one caller.
+    /// The caller whose stream is read.
     listener: usize,
     stream: Stream,
     tally: Tally,
@@ -365,7 +365,7 @@ impl Run<'_> {
         }
     }
 
-    /// Fails with a smaller request that is wrong too.
+    /// Fails, and shows a smaller request that is wrong too.
     async fn fail_read(&mut self, case: usize, caller: &Caller, mut read: Read, surface: usize) {
         'again: loop {
             for smaller in read.smaller() {
@@ -576,7 +576,7 @@ impl Run<'_> {
         let expected = by_id(all.iter().filter_map(|event| self.state.shown(listener, event)).collect());
         let mut got = Vec::new();
         for _ in 0..expected.len() {
-            // Heartbeats keep the stream alive, so the wait has a limit of its own.
+            // Heartbeats keep the stream alive, so the wait needs its own limit.
             match tokio::time::timeout(STREAM_WAIT_MAX, self.stream.event()).await {
                 Ok(event) => got.push(event),
                 Err(_) => break,
@@ -617,7 +617,7 @@ impl Run<'_> {
     }
 
     async fn case(&mut self, case: usize, random: &mut Rng) {
-        // The admin's requests prove least, because nothing is hidden from the admin.
+        // The requests of the admin test least, because nothing is hidden from the admin.
         let number = if one_in(random, 20) { 0 } else { random.usize(1..self.callers.len()) };
         let caller = self.callers[number].clone();
         let mut requests = Requests { random, state: &self.state, caller: &caller, holders: &self.holders };
@@ -632,7 +632,7 @@ impl Run<'_> {
     }
 }
 
-/// The caller, other than the admin, who sees most rows without seeing all.
+/// The caller other than the admin who sees the most rows, but not all.
 fn listener(state: &State, callers: &[Caller]) -> usize {
     let seen = |caller: &Caller| {
         let view = caller.view(&state.world);

@@ -267,7 +267,7 @@ on_both_engines! {
         let code = fields.as_array().unwrap().iter().find(|field| field["name"] == "code").unwrap().clone();
         assert_eq!(code["type"]["name"], "Int");
 
-        // If there is a record, a type can only be widened, and nothing is changed.
+        // If there is a record, a type can only be widened. A refused change changes nothing.
         let refused = admin.patch(path, json!({ "type": "text", "name": "other" })).await;
         assert_eq!(refused.status, 200, "{}", refused.text);
         let path = "/api/v1/objects/free/fields/other";
@@ -281,7 +281,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/schema").await.data()["version"], version);
         assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["other"], "7");
 
-        // Without records, the field may become any type again, even with another name.
+        // If there are no records, the field may get any type again, even together with another name.
         assert_eq!(admin.delete(&format!("/api/v1/data/free/{id}")).await.status, 204);
         admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.data();
         admin.make("free", json!({ "area": "north", "then": "2026-01-02" })).await;
@@ -310,7 +310,7 @@ on_both_engines! {
             match answer.status {
                 200 => {
                     changed += 1;
-                    // Values that were written after the change have the new type. No older value exists.
+                    // Values that were written after the change have the new type. There is no older value.
                     assert!(listed.iter().all(|record| record["code"] == new), "{listed:?}");
                     admin.make("race", json!({ "code": new })).await;
                 }
@@ -341,7 +341,7 @@ on_both_engines! {
         let child = admin.make("stuff", json!({ "name": "child", "parent_id": root })).await;
         let part = admin.make("part", json!({ "name": "p", "whole_id": child })).await;
         admin.post(&format!("/api/v1/data/stuff/{child}/links/marks"), json!({ "ids": [part] })).await.data();
-        // Each of these rebuilds the table on SQLite.
+        // Each of these changes rebuilds the table on SQLite.
         alter(&admin, "count", json!({ "min": 1 })).await.data();
         alter(&admin, "count", json!({ "type": "text" })).await.data();
         assert_eq!(admin.delete(&format!("{FIELDS}/level")).await.status, 204);

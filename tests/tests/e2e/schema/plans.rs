@@ -263,7 +263,7 @@ on_both_engines! {
             }
             server.call(method, path, (!body.is_null()).then(|| body.clone())).await.expect_error(401, "unauthorized");
         }
-        // A change that looks at no rows needs no right to them.
+        // A change that reads no rows needs no right to read them.
         for (method, path, body) in [
             ("PATCH", STUFF.to_owned(), json!({ "label": "Things" })),
             ("PATCH", format!("{FIELDS}/name"), json!({ "label": "Name" })),
@@ -276,7 +276,7 @@ on_both_engines! {
         // Links show data of both objects.
         let kin = admin.get("/api/v1/relationships").await.data()[0]["id"].to_string();
         seeing.delete(&format!("/api/v1/relationships/{kin}?dryRun=true")).await.expect_error(403, "forbidden");
-        // The right to the change is also the right to its plan.
+        // A caller who has the right to make the change also has the right to its plan.
         let (reader, _) = user(&admin, "reader", None).await;
         let reads = json!([{ "resource": "*", "actions": ["read"] }]);
         admin.patch("/api/v1/roles/public", json!({ "permissions": reads })).await;
@@ -334,7 +334,7 @@ on_both_engines! {
         let dropped = plan(&admin, "DELETE", "/api/v1/objects/heard/fields/event", &Value::Null).await;
         assert_eq!(names(&dropped["dependents"]), ["subscription keeper", "block listener", "task nightly"]);
 
-        // Callers see the dependents of each kind that they may read. Of the others, they see only the number.
+        // Callers see the dependents of each kind that they may read. For the other kinds, they see only the number.
         for (resource, kinds, count) in [
             ("roles", "role", 1), ("webhooks", "webhook", 1), ("events", "subscription", 4), ("blocks", "block", 1), ("tasks", "task", 1),
         ] {
@@ -374,7 +374,7 @@ on_both_engines! {
         let ops = |entries: &[(i64, String)]| entries.iter().map(|(_, op)| op.clone()).collect::<Vec<_>>();
         let all = history("").await;
         assert_eq!(all.len(), 7);
-        // The deleted object had a relation key on this one, which was deleted too.
+        // The deleted object had a relation key on this object. The key was deleted too.
         assert_eq!(ops(&history("?object=one").await), ["delete_object", "create_relationship", "add_field", "create_object"]);
         assert_eq!(ops(&history("?object=two").await), ["delete_object", "update_object", "create_relationship", "create_object"]);
         assert_eq!(ops(&history("?object=three").await), ["create_object"]);

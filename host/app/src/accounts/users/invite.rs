@@ -53,8 +53,9 @@ fn invalid(field: &str, message: String) -> Error {
 impl App {
     /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed.
     ///
-    /// # Errors `unique_violation` if the address is taken; `forbidden` if a role gives a right that the caller lacks;
-    /// `setup_required` while there is no admin.
+    /// # Errors
+    /// `unique_violation` if the address is taken; `forbidden` if a role gives a right that the caller lacks; `setup_required`
+    /// while there is no admin.
     pub async fn invite_user(&self, caller: &Caller, new: NewUser) -> Result<InvitationAnswer> {
         caller.require(Resource::Users, Action::Create)?;
         let email = normal_email(&new.email).ok_or_else(|| invalid("email", "`email` is not an address.".to_owned()))?;

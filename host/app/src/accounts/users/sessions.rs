@@ -75,7 +75,8 @@ impl App {
 
     /// Ends all sessions of a user, including the caller's own session if it is one of them. Returns how many it ended.
     ///
-    /// # Errors `not_found`; `forbidden` if the user has rights that the caller lacks.
+    /// # Errors
+    /// `not_found`; `forbidden` if the user has rights that the caller lacks.
     pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
@@ -96,7 +97,8 @@ impl App {
 
     /// Ends one session of a user.
     ///
-    /// # Errors `not_found` for an unknown user or session. `forbidden` if the user has rights that the caller lacks.
+    /// # Errors
+    /// `not_found` for an unknown user or session. `forbidden` if the user has rights that the caller lacks.
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);

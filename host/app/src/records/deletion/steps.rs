@@ -56,7 +56,8 @@ pub(crate) struct StepSize {
 /// records, or the record itself if it has no dependent records left. It locks all records of the chain, so that they stay
 /// dependent.
 ///
-/// # Errors `answer_too_large` if the step is too large; the caller should make a smaller one. `foreign_key_violation`.
+/// # Errors
+/// `answer_too_large` if the step is too large; the caller should make a smaller one. `foreign_key_violation`.
 pub(crate) async fn delete_some(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -74,7 +75,7 @@ pub(crate) async fn delete_some(
     let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
-    // A record that stays is not deleted. The chain contains it only as the last level, if no other record refers to it.
+    // A record that stays is not deleted. So `going` contains it only if no other record refers to it any more.
     let going = if size.keeps_record && levels.len() > 1 { &levels[1..] } else { &levels[..] };
     let Some((last, ids)) = part_of(going, size.records) else { return Ok(Step::Done(false)) };
     if size.detaches {

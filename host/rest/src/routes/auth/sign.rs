@@ -50,7 +50,8 @@ pub(super) struct SignInBody {
 
 /// The page to which the client goes afterwards. An empty text counts as no page.
 ///
-/// # Errors If the page does not belong to a trusted origin.
+/// # Errors
+/// If the page does not belong to a trusted origin.
 pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
     let url = url.filter(|url| !url.is_empty());
     match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {

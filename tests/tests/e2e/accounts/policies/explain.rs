@@ -1,4 +1,4 @@
-//! `POST /api/v1/roles/:id/explain`: why a user reaches a record, or does not reach it.
+//! `POST /api/v1/roles/:id/explain`: why a user may use a record or not.
 
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ on_both_engines! {
         assert_eq!(explain(of("create", &c)).await.data()["passes"], false);
         let none = explain(of("manage", &a)).await.data();
         assert_eq!(none, json!({ "grants": [], "condition": { "_or": [] }, "passes": false }));
-        // Without a user, the variables have no values, so no row is reached.
+        // Without a user, the variables have no values, so the grant includes no row.
         let nobody = explain(json!({ "object": "task", "action": "read" })).await.data();
         assert_eq!((&nobody["condition"], &nobody["passes"]), (&json!({ "_or": [] }), &Value::Null), "{nobody}");
         let all = admin.post("/api/v1/roles/admin/explain", of("read", &c)).await.data();

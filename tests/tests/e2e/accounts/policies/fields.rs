@@ -103,7 +103,7 @@ on_both_engines! {
 
         let rows = list(&clerk, "").await;
         assert_eq!(keys(&rows[0]), ["id", "name", "state", "department_id"]);
-        // If the caller may not read `created_at`, the order is by id, so the oldest record comes first.
+        // The caller may not read `created_at`. So the order is by id, and the oldest record comes first.
         assert_eq!(names(&clerk, "").await, ["ada", "bob", "cleo"]);
         assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "state", "department_id"]);
         assert_eq!(admin.get(&path(&ada)).await.data()["salary"], 300);
@@ -459,7 +459,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": less })).await.status, 200);
         assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name"]);
         assert_eq!(client.patch(&path(&ada), json!({ "name": "x" })).await.expect_error(403, "forbidden")["field"], "name");
-        // Somebody who views the service as a role has only the rights that both they and the role have.
+        // A user who views the service as a role has only the rights that both they and the role have.
         let viewer = json!([
             { "resource": "roles", "actions": ["read"] },
             { "resource": "person", "actions": ["read"], "fields": { "read": ["name", "salary"] } },
@@ -487,7 +487,7 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/roles/{id}")).await.data()["permissions"][0]["broken"], true);
         clerk.get(&path(&ada)).await.expect_error(404, "not_found");
         assert_eq!(list(&clerk, "").await, Vec::<Value>::new());
-        // The same for an object that is deleted and made again.
+        // The same applies to an object that is deleted and made again.
         let id = role(&admin, "reader", json!([{ "resource": "department", "actions": ["read"], "fields": { "read": { "except": ["budget"] } } }])).await;
         let (reader, _) = user(&admin, "reader", Some("reader")).await;
         assert_eq!(admin.delete("/api/v1/objects/department?cascade=true").await.status, 204);

@@ -1,4 +1,4 @@
-//! The rights that a caller needs to give a grant with conditions, and malformed conditions.
+//! The rights that a caller needs to give a grant with conditions. Also malformed conditions.
 
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ on_both_engines! {
             keeper.delete(&path).await.expect_error(403, "forbidden");
             keeper.patch(&path, json!({ "permissions": [] })).await.expect_error(403, "forbidden");
         }
-        // A caller whose condition no row meets cannot give a condition that every row meets.
+        // If no row meets the caller's condition, the caller cannot give a condition that all rows meet.
         let nothing = json!({ "resource": "task", "actions": ["read"], "where": { "_or": [] } });
         role(&admin, "off", json!([nothing, { "resource": "roles", "actions": ["create"] }])).await;
         let (off, _) = user(&admin, "off", Some("off")).await;
@@ -118,10 +118,10 @@ on_both_engines! {
         role(&admin, "keys", json!([{ "resource": "api_keys", "actions": ["create"] }, mine])).await;
         let (ann, _) = user(&admin, "ann", Some("keys")).await;
         let (_, bob_id) = user(&admin, "bob", None).await;
-        // For her own key it means her own rows. A key of Bob's would read Bob's rows.
+        // In her own key, it means her own rows. In a key of Bob, it would mean Bob's rows.
         key(&ann, json!({ "name": "own", "roleId": "mine" })).await;
         ann.post("/api/v1/api-keys", json!({ "name": "of bob", "roleId": "mine", "userId": bob_id })).await.expect_error(403, "forbidden");
-        // With a JSON escape it is still the same variable.
+        // With a JSON escape, it is still the same variable.
         let body = r#"{"name":"sly","permissions":[{"resource":"task","actions":["read"],"where":{"assignee":"\u0024user.id"}}]}"#;
         let made = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(body)).await;
         assert_eq!(made.status, 201, "{}", made.text);

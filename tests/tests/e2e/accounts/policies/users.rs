@@ -220,7 +220,7 @@ on_both_engines! {
         ann.post("/api/v1/data/task/query", json!({ "where": { "assignee": { "name": "ben" } } })).await.expect_error(403, "forbidden");
         ann.get("/api/v1/data/users").await.expect_error(403, "forbidden");
         ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
-        // With a grant for the caller's own account.
+        // The role has a grant for the caller's own account.
         let own = |resource: &str| json!([{ "resource": resource, "actions": ["read"], "rowPolicy": "own" }]);
         give(&admin, &ann_id, "own", own("users")).await;
         assert_eq!(ann.get("/api/v1/data/users").await.data().as_array().unwrap().len(), 1);
@@ -231,7 +231,7 @@ on_both_engines! {
         ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
         // A further role never removes rights.
         assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
-        // With a grant for the name of everybody.
+        // The role has a grant for the names of all users.
         give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read"], "fields": { "read": ["name"] } }])).await;
         assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
         let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
@@ -243,7 +243,7 @@ on_both_engines! {
         ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.expect_error(400, "unknown_field");
         let ty = graphql(&ann, "{ __type(name: \"Users\") { fields { name } } }").await;
         assert!(!ty.to_string().contains("email") && ty.to_string().contains("task_by_assignee"), "{ty}");
-        // With a grant for some users.
+        // The role has a grant for some users.
         let company = json!([{ "resource": "users", "actions": ["read"], "where": { "email": { "ilike": "ben@" } } }]);
         assert_eq!(admin.patch("/api/v1/roles/names", json!({ "permissions": company })).await.status, 200);
         let listed = ann.get("/api/v1/data/users").await.data();

@@ -1,17 +1,18 @@
-//! What this server does differently from better-auth on purpose.
+//! The intended differences of this server from better-auth.
 
 /// One difference between an answer and the recording.
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub(super) flow: String,
     pub(super) step: String,
-    /// `status`, `location`, `mails`, `cookie <name>`, a member like `body.user.email`, …
+    /// The field, such as `status`, `location`, `mails`, `cookie <name>` or a member like `body.user.email`.
     pub(super) field: String,
     pub(super) theirs: String,
     pub(super) ours: String,
 }
 
-/// A deliberate difference: its flow, its step, its field, what this server answers, and why. `*` is every flow or every step.
+/// An intended difference: its flow, its step, its field, the answer of this server, and the reason. `*` means every flow or
+/// every step.
 type Deviation = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const USED: &str = "A link works once, and using it ends the account's other links of its kind.";
@@ -42,7 +43,7 @@ const NOTICE: &str = "ada@{domain} without a link";
 const VERIFICATION: &str = "ada@{domain} {base}/api/auth/verify-email?token={token}&callbackURL=%2F";
 
 const DEVIATIONS: &[Deviation] = &[
-    // What all flows have.
+    // These apply to all flows.
     ("*", "*", "body.error", "the code", "Errors have the code twice, as everywhere in this API."),
     ("*", "*", "body.message", "a sentence of its own", "The message says what is wrong in this server's words."),
     ("*", "*", "body.message", "Password too short: 8 characters at least.", "The message says the bound."),
@@ -186,7 +187,7 @@ const DEVIATIONS: &[Deviation] = &[
     ("change-email-guest", "a new address", "mails", "nothing", "A guest gets an address by signing up."),
     ("change-email-off", "a new address", "status", NO_MAIL, OFF),
     ("change-email-disabled", "a new address", "status", NO_MAIL, OFF),
-    // The own password, and deletion.
+    // The user's own password, and the deletion of the account.
     (
         "verify-password",
         "no session and no password",
@@ -230,13 +231,13 @@ fn covers(&(flow, step, field, ours, _): &Deviation, difference: &Difference) ->
         && ours == difference.ours
 }
 
-/// How many mails a step leads to, if these are not as many as in the recording.
+/// The number of mails that a step leads to, if it differs from the recording.
 pub(super) fn mails_expected(flow: &str, step: &str) -> Option<usize> {
     let (.., ours, _) = DEVIATIONS.iter().find(|known| (known.0, known.1, known.2) == (flow, step, "mails"))?;
     Some(if *ours == "nothing" { 0 } else { ours.split(", ").count() })
 }
 
-/// Fails for each difference that no line of the table names, and for each line that names no difference.
+/// Fails for each difference that is not in the table, and for each line of the table that matches no difference.
 #[track_caller]
 pub(super) fn expect_deviations(differences: &[Difference]) {
     let unknown = differences.iter().filter(|difference| !DEVIATIONS.iter().any(|known| covers(known, difference)));

@@ -17,8 +17,8 @@ const MAILING: [&str; 7] = [
     "/change-email",
     "/delete-user",
 ];
-/// Flows of links that delete an account. better-auth always mails one if it can. This server does it for a session that is older than a
-/// day, so the sessions are made older.
+/// Flows of links that delete an account. better-auth always mails such a link if it can. This server does so only if the session
+/// is older than a day. So these flows make the sessions older.
 const WITH_OLD_SESSIONS: [&str; 6] = [
     "delete-user-link",
     "delete-user-link-json",
@@ -30,11 +30,11 @@ const WITH_OLD_SESSIONS: [&str; 6] = [
 const DAY_MS: u64 = 86_400_000;
 const NOTHING: &str = "nothing";
 
-/// What has to happen in the database before a flow can go on.
+/// A change of the database that a flow waits for.
 pub(super) enum Pause {
     /// Time passes.
     Seconds(u64),
-    /// The sessions become a day older, as if they had been used all the time.
+    /// The sessions become a day older, as if they had been used in that time.
     OldSessions,
 }
 
@@ -42,14 +42,14 @@ pub(super) struct Replay<'r> {
     id: &'r str,
     steps: &'r [Value],
     next: usize,
-    /// The domain of its accounts.
+    /// The domain of the flow's accounts.
     domain: String,
-    /// The address of its client.
+    /// The network address of the flow's client.
     address: String,
     /// The URL of the server.
     base: String,
     has_old_sessions: bool,
-    /// The values that the names of the recording stand for.
+    /// The values of the names in the recording.
     names: Vec<(String, String)>,
     /// The cookies of each browser.
     browsers: BTreeMap<String, BTreeMap<String, String>>,
@@ -75,7 +75,7 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Goes on until the database has to change, or to the end.
+    /// Continues until the database has to change, or until the end.
     pub(super) async fn until_pause(mut self, server: &Server, mails: Option<&MailServer>) -> (Self, Option<Pause>) {
         self.base.clone_from(&server.base);
         let steps = self.steps;
@@ -180,7 +180,7 @@ impl<'r> Replay<'r> {
             self.differs(step, "status", &theirs, &summary);
             return;
         }
-        // A path leads to the same page as the URL of this server with it.
+        // A path leads to the same page as the URL of this server with this path.
         let whole = |location: &str| if location.starts_with('/') { format!("{{base}}{location}") } else { location.to_owned() };
         if our_location.as_deref().map(whole) != their_location.map(whole) {
             self.differs(step, "location", their_location.unwrap_or(NOTHING), our_location.as_deref().unwrap_or(NOTHING));
@@ -306,7 +306,7 @@ impl<'r> Replay<'r> {
 
     // ---- values ------------------------------------------------------------------
 
-    /// Whether a name of the recording stands for a value, and for no other. A name that is new stands for it from now on.
+    /// Whether a name of the recording means this value, and no other. A new name means this value from now on.
     fn names_the_same(&mut self, name: &str, value: &str) -> bool {
         match self.names.iter().find(|(known, other)| known == name || other == value) {
             Some((known, other)) => known == name && other == value,
@@ -337,7 +337,7 @@ impl<'r> Replay<'r> {
         text.replace(&self.base, "{base}").replace(&encoded(&self.base), "{encodedBase}")
     }
 
-    /// The same, and without what belongs to the flow, so that flows can be compared.
+    /// Does the same, and also removes the texts that belong to this flow, so that flows can be compared.
     fn shown(&self, text: &str) -> String {
         self.with_names(text).replace(&self.address, "{address}").replace(&self.domain, "@{domain}")
     }
@@ -373,7 +373,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// Replaces what every error has, so that a few lines of the table are enough for it.
+/// Replaces the members that every error has, so that a few lines of the table cover them.
 fn soften(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     let Some(code) = ours.get("code").cloned() else { return };
     if ours.get("error") == Some(&code) {
@@ -399,7 +399,7 @@ impl Cookie {
     }
 
     fn token(&self) -> &str {
-        // In the recording, names are in the place of values, and they contain a dot.
+        // The recording has names instead of values, and they contain a dot.
         let recorded = self.value.strip_suffix(".{signature}");
         recorded.unwrap_or_else(|| self.value.split('.').next().unwrap())
     }
@@ -436,7 +436,7 @@ fn name_in(text: &str) -> Option<&str> {
     Some(&text[start..start + length])
 }
 
-/// A URL in a parameter.
+/// A URL, encoded as a parameter.
 fn encoded(url: &str) -> String {
     url.replace(':', "%3A").replace('/', "%2F")
 }

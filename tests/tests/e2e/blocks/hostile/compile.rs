@@ -1,4 +1,5 @@
-//! Components that would take unbounded time and memory to compile. The server refuses them, and serves other requests meanwhile.
+//! Components that would take an unlimited amount of time and memory to compile. The server refuses them, and serves other
+//! requests meanwhile.
 //!
 //! These tests run only on SQLite, because nothing is stored.
 
@@ -26,7 +27,7 @@ fn component(function: &Function, count: u32) -> Vec<u8> {
     component.finish()
 }
 
-/// Hundreds of thousands of functions. Each costs the compiler a little.
+/// Hundreds of thousands of functions. Each takes the compiler a little time and memory.
 fn many_functions() -> Vec<u8> {
     let mut function = Function::new([]);
     function.instructions().end();
@@ -47,7 +48,7 @@ fn giant_function() -> Vec<u8> {
 
 /// How long the compiler may take on a busy machine until it exceeds its limits.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Pause between calls that show that the server is working. The calls should not take processor time from the compiler.
+/// The pause between calls that show that the server is working. The calls should not take processor time from the compiler.
 const BETWEEN_CALLS: Duration = Duration::from_millis(250);
 
 #[ignore = "long: a minute of the processor"]

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wit_component::StringEncoding;
 use wit_parser::Resolve;
 
-/// A core module with one action `go` and one hook `go`, which return null and nothing. Its parts can be replaced.
+/// A core module with an action `go`, which returns null, and a hook `go`, which returns nothing. Its parts can be replaced.
 pub(crate) struct HandMade {
     pub imports: &'static str,
-    /// More memories, tables, functions and data.
+    /// Further memories, tables, functions and data.
     pub fields: String,
     pub realloc: &'static str,
     pub handlers: &'static str,

@@ -128,7 +128,7 @@ on_both_engines! {
         let trap = ("svc_block_trap", "wasm `unreachable` instruction executed");
         assert_eq!(shown.value("svc_block_traps_total", &[block, trap]), Some(1.0));
         assert_eq!(shown.value("svc_block_limits_total", &[block, ("svc_block_limit", "deadline")]), Some(1.0));
-        // Every call counts, with any outcome. The call at the install that listed the handlers counts too.
+        // Every call counts, no matter how it ends. The call during the install that listed the handlers counts too.
         for family in ["svc_block_cpu_time_milliseconds_count", "svc_block_memory_peak_bytes_count"] {
             assert_eq!(shown.value(family, &[block]), Some(6.0), "{family}");
         }
@@ -219,7 +219,7 @@ async fn only_answers_that_are_responses_are_sent() {
     good(&admin).await;
 }
 
-// Nor do the limits of their requests depend on it.
+// The limits of requests to hooks do not depend on the database either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_hooks_are_bounded() {
     let server = ServerBuilder::new(Engine::Sqlite)
@@ -235,7 +235,7 @@ async fn requests_to_hooks_are_bounded() {
     hook(&server, "POST", "mirror", &from("198.51.100.1"), body(100_001)).await.expect_error(413, "payload_too_large");
     let whole = hook(&server, "POST", "mirror", &from("198.51.100.1"), body(100_000)).await;
     assert_eq!(whole.json()["body"].as_array().map(Vec::len), Some(100_000));
-    // The size of a chunked body is not known beforehand.
+    // The size of a chunked body is not known in advance.
     let head = "POST /api/v1/hooks/hostile/mirror HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\nx-forwarded-for: 198.51.100.2\r\n\r\n";
     let mut stream = TcpStream::connect(server.base.strip_prefix("http://").unwrap()).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Files that are not what they claim to be. The install refuses each of them, and leaves nothing behind.
+//! Files whose contents differ from their declarations. The install refuses each of them, and leaves nothing behind.
 //!
 //! These tests run only on SQLite, because nothing is stored.
 
@@ -27,7 +27,7 @@ async fn what_a_file_says_of_itself_is_checked() {
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     let reports = |handlers: &'static str, fields: &str| HandMade { handlers, fields: fields.to_owned(), ..HandMade::default() };
-    // A list at 400 with an impossible length, and one at an impossible place.
+    // A list at 400 whose length is impossible, and a list at an impossible address.
     let endless = r#"(data (i32.const 400) "\40\00\00\00\ff\ff\ff\0f")"#;
     let elsewhere = r#"(data (i32.const 400) "\00\00\00\7f\01\00\00\00")"#;
     // Only the first entry of the list, which is the action `go`.

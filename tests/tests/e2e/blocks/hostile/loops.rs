@@ -37,7 +37,8 @@ async fn a_loop_is_stopped_wherever_it_is() {
     let server = impatient(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // An install leaves five seconds, and a call of this block less than two. So the block behaves well only during the install.
+    // During an install, five seconds are left. In a call of this block, less than two are left. So the block behaves well only
+    // during the install.
     let remaining = r#"(import "blockbase:block/deadline@0.1.0" "remaining-ms" (func $remaining (result i64)))"#;
     let sometimes = "
         (func $start (if (i64.lt_u (call $remaining) (i64.const 2000)) (then (loop $again (br $again)))))

@@ -81,7 +81,7 @@ async fn one_block_does_not_take_every_place() {
                     _ = naps("neighbour", 40) => unreachable!("nobody has slept yet"),
                     () = until("nobody has a place left", async || turned_away("third").await) => {}
                 }
-                // When callers disconnect, their slots become free.
+                // When their callers disconnect, the slots become free.
                 until("the neighbour has places again", async || !turned_away("third").await).await;
                 assert!(turned_away("hostile").await);
             } => {}

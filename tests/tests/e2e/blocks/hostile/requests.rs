@@ -1,4 +1,4 @@
-//! Outbound requests of blocks: they reach only granted origins and public addresses, within the limits of a call.
+//! Outbound requests of blocks: they can only go to granted origins and public addresses, within the limits of a call.
 //!
 //! These tests run only on SQLite, because the blocks use no data.
 
@@ -99,8 +99,8 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let port = receiver.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
-    // This machine by its addresses in each notation, by its own name, and by names that lead to it. Also the metadata service of
-    // clouds.
+    // This machine: by its addresses in each notation, by its own name, and by names that lead to it. Also the metadata service
+    // of clouds.
     let hosts = [
         "127.0.0.1",
         "127.1",
@@ -246,7 +246,7 @@ async fn silence() -> (String, Arc<[AtomicUsize; 2]>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_never_answers_is_left_at_the_deadline() {
-    // Long enough for a busy machine to connect.
+    // The time limit is long enough for a busy machine to connect.
     let server =
         impatient(Engine::Sqlite).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_ACTION_TIMEOUT_MS", "4000").start().await;
     let admin = server.admin().await;

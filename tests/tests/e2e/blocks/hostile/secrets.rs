@@ -1,4 +1,4 @@
-//! Secrets: a block gets only secrets that were granted and set, and nobody else gets any.
+//! Secrets: a block gets only secrets that were granted and set, and nobody else gets a secret.
 
 use blockbase_tests::{Engine, on_both_engines};
 use serde_json::json;
@@ -52,7 +52,7 @@ on_both_engines! {
         for (place, text) in shown.iter().enumerate() {
             assert!(!text.contains(VALUE), "{place}");
         }
-        // The secret is nowhere in clear text: not in a row, not in a file, not in the events.
+        // The secret is not stored in clear text: not in a row, not in a file, not in the events.
         let rows = match server.engine() {
             Engine::Sqlite => Vec::new(),
             Engine::Postgres => {
@@ -77,7 +77,7 @@ on_both_engines! {
         assert_eq!(secret("API_KEY").await.data()["length"], VALUE.len());
         install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "permissions": { "secrets": [] } })).await;
         secret("API_KEY").await.expect_error(403, "forbidden");
-        // The server keeps the secret for a version that asks for it again. Callers who manage secrets see that it exists.
+        // The server keeps the secret for a version that may ask for it again. Callers who manage secrets see that it exists.
         assert_eq!(admin.get(path).await.data()[0]["name"], "API_KEY");
         let again = "?upgrade=true&allowNewPermissions=true";
         install(&admin, again, json!({ "version": "0.3.0", "permissions": { "secrets": ["API_KEY"] } })).await;

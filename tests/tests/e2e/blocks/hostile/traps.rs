@@ -8,7 +8,7 @@ use serde_json::json;
 use super::hand_made::HandMade;
 use super::{call, good, impatient, install, staying_ready};
 
-/// Traps in the way that the digit in `{"k":0}` selects.
+/// Traps of the kind that the digit in `{"k":0}` selects.
 const BY_KIND: &str = "
     (block $8 (block $7 (block $6 (block $5 (block $4 (block $3 (block $2 (block $1 (block $0
       (br_table $0 $1 $2 $3 $4 $5 $6 $7 $8

@@ -53,7 +53,7 @@ on_both_engines! {
         }
         let events = server.sql("SELECT count(*) FROM svc_events WHERE topic = 'data.task.created'").await;
         assert_eq!(events[0][0], count().await.to_string());
-        // Nothing is locked, and the next call works.
+        // Nothing is left locked, and the next call works.
         admin.make("task", json!({ "title": "afterwards" })).await;
         good(&admin).await;
     }

@@ -128,7 +128,7 @@ on_both_engines! {
         let unknown = call(&admin, "export", json!({ "object": "nothing" })).await;
         assert_eq!(unknown.status, 404, "{}", unknown.text);
 
-        // If the rows do not fit into one response, several responses return them, each row once.
+        // If the rows do not fit into one response, they come in several responses, and each row comes once.
         let long = "\"".repeat(10_000);
         let records: Vec<Value> = (0..250).map(|number| json!({ "sku": format!("l-{number:03}"), "name": long })).collect();
         assert_eq!(admin.post("/api/v1/data/product/bulk", json!({ "data": records })).await.status, 201);
@@ -168,7 +168,7 @@ on_both_engines! {
         assert_eq!(import(&admin, "", json!({})).await.data(), done(0, 0));
         assert_eq!(import(&admin, "sku,name\n", json!({})).await.data(), done(0, 0));
 
-        // One row too many, and exactly as many as allowed.
+        // One row more than allowed, and exactly as many as allowed.
         let rows = |count: usize| (0..count).map(|number| format!("r-{number},R\n")).collect::<String>();
         let message = refused(&import(&admin, &format!("sku,name\n{}", rows(1001)), json!({})).await, 400, "invalid_request");
         assert!(message.contains("1001 rows") && message.contains("1000 at most"), "{message}");
@@ -217,7 +217,7 @@ on_both_engines! {
         let shown: Vec<Value> = found.iter().map(|record| json!([record["sku"], record["name"], record["price"]])).collect();
         assert_eq!(shown, [json!(["a", "A", 1]), json!(["b", "Better", 3]), json!(["c", "C", 4]), json!([null, "unnamed", 5])]);
 
-        // Either all rows are imported or none, also with updates.
+        // Either all rows are imported or none, even if some of them are updates.
         let message = refused(&import(&admin, "sku,name,price\na,AA,9\nd,D,-1\n", by_sku(json!({}))).await, 400, "invalid_request");
         assert!(message.starts_with("Line 3: ") && message.ends_with("Nothing was imported."), "{message}");
         let message = refused(&import(&admin, "sku,name\na,AA\na,AB\n", by_sku(json!({}))).await, 400, "invalid_request");
@@ -235,7 +235,7 @@ on_both_engines! {
         let message = refused(&import(&admin, nobody, json!({ "onConflict": ["id"] })).await, 400, "invalid_request");
         assert!(message.contains("Line 2: There is no record with the id"), "{message}");
 
-        // Row by row: rows that fail are reported, and the others are kept.
+        // Each row by itself: rows that fail are reported, and the others are kept.
         let partial = import(&admin, "sku,name,price\nf,F,1\na,AAA,2\ng,G,cheap\nh\ni,I,3\n", by_sku(json!({ "partial": true }))).await.data();
         assert_eq!((&partial["inserted"], &partial["updated"]), (&json!(2), &json!(1)));
         let lines: Vec<&Value> = partial["failed"].as_array().unwrap().iter().map(|failure| &failure["line"]).collect();
@@ -259,19 +259,19 @@ on_both_engines! {
         let joe = user_with(&server, &admin, "joe", json!([{ "resource": "product", "actions": ["manage"] }])).await;
         import(&joe, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         call(&joe, "export", export.clone()).await.expect_error(403, "forbidden");
-        // Ann may only read the records.
+        // Ann may read the records, but not change them.
         let ann = user_with(&server, &admin, "ann", json!([all, { "resource": "product", "actions": ["read"] }])).await;
         import(&ann, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         import(&ann, "sku,name\na,B\n", json!({ "onConflict": ["sku"] })).await.expect_error(403, "forbidden");
         assert_eq!(call(&ann, "export", export.clone()).await.data()["rows"], 1);
-        // With a right to own rows, Ben neither sees nor changes the rows of others, and the rows that he makes are his.
+        // With a right to own rows, Ben neither sees nor changes the rows of others, and the rows that he makes belong to him.
         let own = json!({ "resource": "product", "actions": ["manage"], "rowPolicy": "own" });
         let ben = user_with(&server, &admin, "ben", json!([all, own])).await;
         assert_eq!(import(&ben, "sku,name\nb,B\n", json!({})).await.data(), done(1, 0));
         assert_eq!(call(&ben, "export", export.clone()).await.data()["csv"], "sku\r\nb\r\n");
         import(&ben, "sku,name\na,taken\n", json!({ "onConflict": ["sku"] })).await.expect_error(409, "conflict");
         assert_eq!(import(&ben, "sku,name\nb,BB\n", json!({ "onConflict": ["sku"] })).await.data(), done(0, 1));
-        // Cat may read all rows, and change only her own. The import reports rows of other users.
+        // Cat may read all rows, but change only her own. The import reports the rows of other users.
         let reads = json!({ "resource": "product", "actions": ["read"] });
         let cat = user_with(&server, &admin, "cat", json!([all, own, reads])).await;
         let told = import(&cat, "sku,name\na,taken\nc,C\n", json!({ "onConflict": ["sku"] })).await.data();

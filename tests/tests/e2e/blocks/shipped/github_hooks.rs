@@ -42,7 +42,7 @@ async fn deliver(server: &Server, event: &str, id: &str, kind: &str, body: &str)
     send(server, BLOCK, &headers, body).await
 }
 
-/// Encodes a form: each byte that is not part of a letter or a digit becomes `%` and its number, and a space becomes `+`.
+/// Encodes a form. Each byte that is not a letter or a digit becomes `%` and its number, and a space becomes `+`.
 fn form(payload: &str) -> String {
     let encoded = payload.bytes().map(|byte| match byte {
         b' ' => "+".to_owned(),

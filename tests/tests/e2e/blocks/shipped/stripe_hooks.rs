@@ -90,7 +90,7 @@ fn header_at(secret: &str, stamp: u64, body: &str) -> String {
     format!("t={stamp},v1={},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39", v1(secret, stamp, body))
 }
 
-/// Sends a body with a signature of now.
+/// Sends a body with a signature for the present time.
 async fn deliver(server: &Server, body: &str) -> Answer {
     with_header(server, &header_at(SECRET, now_seconds(), body), body).await
 }
@@ -189,7 +189,8 @@ on_both_engines! {
         assert_eq!(records(&admin, "payment_event").await, Vec::<Value>::new());
         log_line(&admin, BLOCK, "Refused a request from 127.0.0.1").await;
 
-        // During the rotation of a secret, one of the signatures is enough. An old timestamp is accepted within the tolerance.
+        // During the rotation of a secret, it is enough if one of the signatures is valid. An old timestamp is accepted within
+        // the tolerance.
         let old = v1("whsec_before", now, body);
         assert_eq!(told(&with_header(&server, &format!("t={now},v1={old},v1={good}"), body).await), received());
         assert_eq!(told(&with_header(&server, &header_at(SECRET, now - 250, body), body).await), received());

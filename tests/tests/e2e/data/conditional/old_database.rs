@@ -141,7 +141,7 @@ blockbase_tests::on_both_engines! {
             let rows = server.sql(&format!("SELECT CAST(count(*) AS BIGINT) FROM \"{name}\" WHERE svc_version = 0")).await;
             assert_eq!(rows, [[(ROWS - 3).to_string()]]);
             assert_eq!(admin.get(&format!("/api/v1/data/{name}?search=row+19999")).await.json()["pagination"]["totalCount"], 1);
-            // The versions stay if a field is added, and if SQLite copies the rows into a new table.
+            // The versions are kept if a field is added, and if SQLite copies the rows into a new table.
             let path = format!("/api/v1/objects/{name}/fields");
             assert_eq!(admin.post(&path, json!({ "name": "size", "type": "integer" })).await.status, 201);
             assert_eq!(admin.patch(&format!("{path}/size"), json!({ "min": 0 })).await.status, 200);

@@ -17,7 +17,7 @@ fn project_of(task: usize) -> Option<usize> {
 }
 
 fn is_labeled(task: usize, label: usize) -> bool {
-    // The last label is on few tasks, the others on hundreds to thousands.
+    // The last label is on only a few tasks, and the others are on hundreds to thousands of tasks.
     task.is_multiple_of(if label + 1 == LABELS { 1_500 } else { label + 1 })
 }
 
@@ -76,7 +76,7 @@ async fn fill(admin: &Admin<'_>) {
     }
 }
 
-/// Checks the totals and the pages in several orders for a condition that the `expected` rows meet. Returns the first fault.
+/// For a condition that the `expected` rows meet, checks the totals, and the pages in several orders. Returns the first fault.
 async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &BTreeSet<usize>) -> Option<String> {
     let path = format!("/api/v1/data/{object}?select=number&where={}", encoded(&condition.to_string()));
     let aggregate = format!("/api/v1/data/{object}/aggregate?fn=count&where={}", encoded(&condition.to_string()));
@@ -115,7 +115,7 @@ fn numbers(list: &Value) -> Vec<usize> {
 
 type Expected = Box<dyn Fn(usize) -> bool>;
 
-/// Conditions on projects, each with a function that says whether the project with a number meets it.
+/// Conditions on projects. For each, a function says whether the project with a number meets it.
 fn of_projects() -> Vec<(Value, Expected)> {
     let tasks = |condition: Value| json!({ "task_by_project": condition });
     let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
@@ -137,7 +137,7 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(tasks(json!({ "some": { "number": { "gte": 3000 } } })), |project| has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "none": { "number": { "gte": 3000 } } })), |project| !has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "every": { "text": "0" } })), |project| !has_task(project, |task| task % 2 != 0)),
-        // Together with tests that few or many rows meet.
+        // These conditions are combined with tests that few or many rows meet.
         row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
         row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
             kind(project) == 3 && has_task(project, |task| task % 10 == 2)
@@ -157,7 +157,7 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(json!({ "_or": [{ "text": "1" }, { "task_by_project": { "none": { "kind": { "lt": 5 } } } }] }), |project| {
             project % 2 == 1 || !has_task(project, |task| task % 10 < 5)
         }),
-        // Along two relations.
+        // These conditions follow two relations.
         row(tasks(json!({ "some": { "tags": { "some": { "number": 11 } } } })), |project| {
             has_task(project, |task| is_labeled(task, 11))
         }),

@@ -1,4 +1,4 @@
-//! Conditions that are malformed or too large. The error shows where they are wrong.
+//! Conditions that are malformed or too large. The error names the place of the fault.
 
 use blockbase_tests::on_both_engines;
 
@@ -117,7 +117,7 @@ on_both_engines! {
             wrong.extend(unrefused(&admin, condition, EITHER, "where.", None).await);
         }
 
-        // Limits, each with the largest condition that it allows.
+        // The limits, each with the largest condition that it allows.
         let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
         assert_eq!(found(&admin, &or(100)).await, "a");
         wrong.extend(unrefused(&admin, &or(101), invalid, "where", None).await);

@@ -9,13 +9,13 @@ use serde_json::json;
 
 use super::{kilobytes, processor_ticks, weak_user};
 
-/// How long others may wait. The limit is far above the usual time, because the machine may be busy.
+/// How long other callers may wait. The limit is far above the usual time, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the server may be busy afterwards: half of the time limit of a statement on Postgres.
 const REST_MAX: Duration = Duration::from_secs(30);
-/// The least processor time of a complete scan, in ticks. A cancelled scan uses less.
+/// The minimum processor time of a complete scan, in ticks. A cancelled scan uses less.
 const WHOLE_TICKS_MIN: u64 = 60;
-/// The largest memory of the process. The texts take 64 MiB of it.
+/// The maximum memory of the process. The texts take 64 MiB of it.
 const KILOBYTES_MAX: u64 = 700 * 1024;
 
 /// The peak of the process's memory in KiB, without mapped files. Each connection of SQLite maps the database, and those pages belong to
@@ -60,7 +60,7 @@ fn list_of(terms: &[String]) -> String {
     format!("/api/v1/data/doc?select=id&count=none&{}", filters.join("&"))
 }
 
-/// A list with filters that all differ.
+/// A list with filters that are all different.
 fn costlier() -> String {
     list_of(&(0..99).map(|number| format!("GRÖSSE {number:03}")).collect::<Vec<_>>())
 }
@@ -71,7 +71,7 @@ async fn healthz_answers(server: &Server) {
     assert!(begun.elapsed() < within(PATIENCE), "/healthz took {:?}", begun.elapsed());
 }
 
-/// Keeps a lock that every scan of `doc` waits for, until [`END_LOCK`].
+/// Keeps a lock for which every scan of `doc` waits, until [`END_LOCK`] runs.
 const LOCK: &str = "DO $$ BEGIN LOCK TABLE doc IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(100); \
                     EXCEPTION WHEN query_canceled THEN NULL; END $$";
 const IS_LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'doc'::regclass AND mode = 'AccessExclusiveLock' \
@@ -79,7 +79,7 @@ const IS_LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'doc'::r
 const END_LOCK: &str = "SELECT pg_cancel_backend(pid)::text FROM pg_stat_activity WHERE datname = current_database() \
                         AND query LIKE '%pg_sleep(100)%' AND pid <> pg_backend_pid()";
 
-/// Statements of callers that Postgres runs, or that wait for a lock.
+/// The statements of callers that Postgres is running, or that wait for a lock.
 async fn active_statements(server: &Server) -> usize {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
                AND (query LIKE '%strpos%' OR wait_event_type = 'Lock') AND pid <> pg_backend_pid()";
@@ -97,7 +97,7 @@ async fn comes_to_rest(server: &Server) {
             Engine::Sqlite => 0,
             Engine::Postgres => active_statements(server).await,
         };
-        // A scan would use all fifty ticks.
+        // A scan would use all of the fifty ticks.
         if used < 15 && works == 0 {
             return;
         }
@@ -105,7 +105,7 @@ async fn comes_to_rest(server: &Server) {
     }
 }
 
-/// Sends requests, and disconnects when `is_at_work` is true.
+/// Sends requests, and disconnects as soon as `is_at_work` is true.
 async fn leave(requests: impl Future<Output = Vec<Answer>>, is_at_work: impl AsyncFnMut() -> bool) {
     tokio::select! {
         answers = requests => panic!("answered before the client left: {answers:?}"),
@@ -143,7 +143,7 @@ on_both_engines! {
         }
         assert!(before.max(KILOBYTES_MAX) >= memory_peak(&server), "{} KiB", memory_peak(&server));
 
-        // Two lists at a time read and render these records completely.
+        // Two lists at the same time read and render these records completely.
         let whole = |user: &Admin<'_>| user.request("GET", "/api/v1/data/doc?sort=t").send();
         let (first, second) = tokio::join!(whole(&user), whole(&user));
         for list in [first.unwrap(), second.unwrap()] {
@@ -154,7 +154,7 @@ on_both_engines! {
     }
 
     async fn a_list_whose_client_has_left_costs_nothing(engine: Engine) {
-        // Only a few records, because a complete scan has to end in time on a slow machine too.
+        // There are only a few records, because a complete scan has to end in time on a slow machine too.
         let server = with_texts(engine, &[1, 1, 1]).await;
         let admin = server.with_token(sign_in(&server).await);
         let costlier = list_of(&terms());

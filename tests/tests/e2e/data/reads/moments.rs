@@ -11,7 +11,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.define("item", json!([{ "name": "kind", "type": "text" }])).await;
         let is_over = AtomicBool::new(false);
-        // At every moment there are twenty records or none.
+        // At every moment, there are either twenty records or none.
         let writes = async {
             while !is_over.load(Ordering::Relaxed) {
                 let records: Vec<_> = (0..20).map(|_| json!({ "kind": "x" })).collect();

@@ -14,7 +14,7 @@ const MEBIBYTE: u64 = 1024 * 1024;
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    /// Mounts it; `None` if this user may not mount.
+    /// Mounts the file system. `None` if this user may not mount.
     fn mount(mebibytes: u64) -> Option<Disk> {
         let place = tempfile::tempdir().unwrap();
         let options = format!("size={mebibytes}m,mode=700");
@@ -26,7 +26,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Makes a file that takes all free space, except this many bytes.
+    /// Makes a file that takes all free space except this many bytes.
     fn leave(&self, mebibytes: u64) {
         let ballast = self.path().join("ballast");
         let _ = std::fs::remove_file(&ballast);
@@ -64,7 +64,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
         return;
     };
     let builder = ServerBuilder::new(Engine::Sqlite).env("SVC_DATA_DIR", disk.path().to_str().unwrap());
-    // The event of a deletion contains the deleted record until the event is purged.
+    // The event of a deletion contains the deleted record until the event is deleted.
     let server = builder.env("SVC_EVENTS_ENABLED", "false").start().await;
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
@@ -89,7 +89,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     let stranger = json!({ "name": "x", "email": "x@example.com", "password": "correct horse battery" });
     server.call("POST", "/api/auth/sign-up/email", Some(stranger)).await.expect_error(507, "storage_full");
     assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 2);
-    // A read that would store a suspension works, and shows the suspension.
+    // A read that would store a suspension succeeds, and shows the suspension.
     assert_eq!(admin.patch("/api/v1/roles/editor", json!({ "permissions": [] })).await.status, 200);
     for path in ["/api/v1/tasks", "/api/v1/blocks", "/api/v1/events/subscriptions", "/api/v1/webhooks"] {
         assert_eq!(admin.get(path).await.status, 200, "{path}");
@@ -129,7 +129,7 @@ async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
         eprintln!("NO LACK OF ROOM IS TESTED: this user may not mount a file system (root may).");
         return;
     };
-    // A process that ended at the wrong moment left this file.
+    // A process that was killed at a certain moment has left this file.
     let left = disk.path().join("sort").join("etilqs_0123456789abcdef");
     std::fs::create_dir_all(left.parent().unwrap()).unwrap();
     std::fs::write(&left, "rows of somebody").unwrap();

@@ -39,7 +39,7 @@ on_both_engines! {
         let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
         assert_eq!(answer["errors"][0]["extensions"]["code"], "CONSTRAINT_VIOLATION", "{answer}");
 
-        // A text of the largest size, a field with its own bound, and a text from before the bound.
+        // A text of the maximum size, a field with its own limit, and a text that was written before the limit was set.
         assert_eq!(admin.post("/api/v1/data/doc", json!({ "t": "x".repeat(2048) })).await.status, 201);
         assert_eq!(admin.post("/api/v1/data/doc", json!({ "wide": "x".repeat(5000) })).await.status, 201);
         admin.post("/api/v1/data/doc", json!({ "narrow": "x".repeat(11) })).await.expect_error(400, "CONSTRAINT_VIOLATION");
@@ -58,7 +58,7 @@ on_both_engines! {
         }
         check_letters(&admin).await;
 
-        // If an index was built with other rules of folding, it is built again.
+        // If an index was built with other rules for folding, the server builds it again.
         let token = admin.token.clone();
         let id = server.sql("SELECT id FROM svc_objects WHERE name = 'word'").await[0][0].clone();
         let statements = match server.engine() {

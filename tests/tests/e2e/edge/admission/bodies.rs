@@ -1,4 +1,4 @@
-//! Bodies: their bounds, and requests that are refused before the body is read.
+//! Bodies: their limits, and requests that are refused before the body is read.
 
 use blockbase_tests::on_both_engines;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use blockbase_tests::{Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// The most characters of an error that quotes the request: one or two excerpts, and the sentence.
+/// The maximum number of characters in an error that quotes the request. This is enough for one or two excerpts and the sentence.
 const MESSAGE_CHARS_MAX: usize = 700;
 
 #[track_caller]

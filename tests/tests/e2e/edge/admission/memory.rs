@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{array, memory, reset_peak};
 
-/// Bytes of a record's value: the largest value that leaves enough space for the rest of the body.
+/// The number of bytes of a record's value. This is the largest value that leaves enough room for the rest of the body.
 const VALUE_BYTES: usize = 10_480_000;
-/// The most memory that a record of this size may need, in kilobytes.
+/// The maximum memory that a record of this size may need, in kilobytes.
 const GROWTH_MAX: i64 = 100_000;
 
 async fn send(admin: &Admin<'_>, path: &str, body: String) -> (u16, String) {
@@ -52,7 +52,7 @@ on_both_engines! {
     async fn a_large_record_takes_a_few_times_its_size(engine: Engine) {
         let value = array(VALUE_BYTES);
         for (what, path, body) in ways() {
-            // A new server, because an older one would have the memory already.
+            // The test needs a new server, because an older one would already have the memory.
             let server = ServerBuilder::new(engine).start().await;
             let admin = server.admin().await;
             admin.define("doc", json!([{ "name": "body", "type": "json" }])).await;
@@ -79,9 +79,9 @@ on_both_engines! {
     }
 }
 
-/// Bytes of a text that a record may have by default.
+/// The number of bytes of a text that a record may have by default.
 const TEXT_BYTES: usize = 950_000;
-/// The most memory in kilobytes: for a call that is refused because of its size, and for a call that changes as many bytes as
+/// The maximum memory in kilobytes: for a call that is refused because of its size, and for a call that changes as many bytes as
 /// allowed.
 const REFUSED_GROWTH_MAX: i64 = 150_000;
 const TOUCHED_GROWTH_MAX: i64 = 350_000;
@@ -101,7 +101,7 @@ on_both_engines! {
             let made = admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await;
             ids.extend(serde_json::from_value::<Vec<String>>(made.json()["ids"].clone()).unwrap());
         }
-        // A new process, because an older one would have the memory already.
+        // The test needs a new process, because an older one would already have the memory.
         let server = server.restart().await;
         let admin = server.with_token(admin_again(&server).await);
         let bulk = "/api/v1/data/doc/bulk";

@@ -45,7 +45,7 @@ async fn newest(server: &Server) -> String {
     server.sql("SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1").await[0][0].clone()
 }
 
-/// Rows of the outbox between two events of the rare object. One statement looks at fewer.
+/// The number of rows in the outbox between two events of the rare object. One statement looks at fewer rows.
 const COMMON: usize = 10_500;
 
 on_both_engines! {
@@ -101,7 +101,7 @@ on_both_engines! {
     }
 }
 
-/// How often all tasks were read.
+/// The number of times that all tasks were read.
 fn looks_through_tasks(server: &Server) -> usize {
     server.log().matches("FROM svc_tasks ORDER BY").count()
 }
@@ -120,7 +120,7 @@ async fn suspensions_are_looked_after_once_for_each_state_of_the_accounts() {
         weak.get("/api/v1/webhooks/unknown").await.expect_error(404, "not_found");
         assert_eq!(weak.get(&known).await.status, 200);
     }
-    // The background work also reads them now and then.
+    // The background work also reads the tasks from time to time.
     let looks = looks_through_tasks(&server) - before;
     assert!(looks < LOOKS / 2, "{looks}");
     // The next request shows that a right was lost.

@@ -1,4 +1,4 @@
-//! Files that SQLite keeps for reads beside the database: for sorting, and the log.
+//! Files that SQLite makes for reads: for sorting, and the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::memory;
 
-/// The most memory that a sort may need, in kilobytes. The texts have 200 MB.
+/// The maximum memory that a sort may need, in kilobytes. The texts have 200 MB.
 const GROWTH_MAX: i64 = 60_000;
-/// From this size on, the log is cut.
+/// If the log is larger than this, it is truncated.
 const LOG_LARGE_BYTES: u64 = 64 * 1024 * 1024;
 
 fn log_bytes(server: &Server) -> u64 {
@@ -60,7 +60,8 @@ async fn the_log_is_cut_while_scans_overlap() {
     let is_over = AtomicBool::new(false);
     let scans = async || {
         while !is_over.load(Ordering::Relaxed) {
-            // Two letters: the search index covers only texts of three letters and more, so this reads all rows.
+            // The term has two letters. The search index covers only texts of three or more letters, so this request reads all
+            // rows.
             let answer = admin.get("/api/v1/data/doc?body[ilike]=zz&limit=1").await;
             assert_eq!(answer.status, 200, "{}", answer.text);
         }

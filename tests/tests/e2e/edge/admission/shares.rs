@@ -1,4 +1,4 @@
-//! Shares: of the bytes of bodies, and of streams.
+//! Shares of owners: the bytes of bodies, and streams.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn answered(connection: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes[..read]).to_lowercase()
 }
 
-/// The response to one more stream. The stream stays open while the response is kept.
+/// The response to a request for one more stream. The stream stays open as long as the response exists.
 async fn stream(who: &Admin<'_>) -> reqwest::Response {
     who.request("GET", "/api/v1/events/stream").send().await.unwrap()
 }
@@ -53,7 +53,7 @@ on_both_engines! {
             uploads.push(stalled(&ann, "/api/v1/data/doc", BYTES).await);
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // Other callers are served, and so are small bodies of the same caller.
+        // Other callers are served. Small bodies of the same caller are served too.
         let begun = Instant::now();
         admin.make("doc", json!({ "body": ["x".repeat(1_000_000)] })).await;
         ann.make("doc", json!({ "body": 1 })).await;
@@ -62,7 +62,7 @@ on_both_engines! {
         let refused = ann.post("/api/v1/data/doc", json!({ "body": ["x".repeat(BYTES)] })).await;
         refused.expect_error(503, "unavailable");
         assert!(refused.headers.contains_key("retry-after") && begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
-        // An upload that sends nothing is ended.
+        // An upload that sends nothing ends.
         for upload in &mut uploads {
             let answer = answered(upload).await;
             assert!(answer.starts_with("http/1.1 400") && answer.contains("in time"), "{answer}");
@@ -135,7 +135,7 @@ on_both_engines! {
             open.push(stream_from(token, "192.0.2.1").await);
         }
         assert!(open.iter().all(|response| response.status() == 200));
-        // The share of a guest is that of the request's address, also for a known guest.
+        // The share of a guest is that of the request's network address, even if the guest is known.
         for token in [&guests[3], &guests[0]] {
             let refused = stream_from(token, "192.0.2.1").await;
             assert_eq!(refused.status(), 429);

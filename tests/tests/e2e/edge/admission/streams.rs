@@ -101,7 +101,7 @@ async fn shows_nothing_after(server: &Server, admin: &Admin<'_>, act: Act) {
     };
     let mut open = vec![Open::rest(&reader).await, Open::graphql(&reader).await, Open::single(&reader).await];
     let before = format!("before {name}");
-    // The subscription of a single connection begins a moment after the request.
+    // The subscription on a single connection begins a moment after the request.
     for _ in 0..5 {
         admin.make("task", json!({ "title": before })).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -147,8 +147,8 @@ on_both_engines! {
         admin.make_task_object().await;
         let user = user_with(&admin, "ann", json!([{ "resource": "task", "actions": ["read"] }])).await;
         let id = id_of(&user).await;
-        // On a busy machine, the first event may come only after the stream with the shortest life has ended. Then the test tries
-        // a longer life.
+        // On a busy machine, the first event may come only after the shortest stream has ended. Then the test tries a longer
+        // stream.
         for life in [4, 15, 60].map(Duration::from_secs) {
             let (expires, deadline) = (SystemTime::now() + life, Instant::now() + life - Duration::from_millis(500));
             let key = json!({ "name": "k", "roleId": "of ann", "userId": id, "expiresAt": datetime(expires) });

@@ -1,4 +1,4 @@
-//! Turns: the requests of one caller never make others wait, for any of the shared resources.
+//! Turns: the requests of one caller never make other callers wait, for any of the shared resources.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 
 use super::{memory, reset_peak, user_with};
 
-/// Records of an object whose list is nearly as large as a response may be.
+/// The number of records whose list is nearly as large as a response may be.
 const RECORDS: usize = 72;
 const TEXT_BYTES: usize = 950_000;
-/// The largest response. A single one exceeds a caller's share of unread bytes.
+/// The maximum size of a response. A single response of this size exceeds a caller's share of unread bytes.
 const ANSWER_BYTES_MAX: &str = "80000000";
 
 /// Requests all records over a separate connection, and does not read the response.
@@ -98,7 +98,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{:?}: 30 unread lists of 68 MB: {grown} kB more at the peak", server.engine());
-        // The share, plus the responses that were being made when the share was used up.
+        // The limit is the share, and the responses that were being made when the share was used up.
         assert!(grown < 450_000, "{grown} kB");
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert_eq!(ann.get("/api/v1/data/doc?limit=1").await.status, 200, "what nobody read is gone");
@@ -141,7 +141,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{engine:?}: {OPERATIONS} unread results of 68 MB: {grown} kB more at the peak");
-        // The share, plus the two results that may be made at a time. Each exists as a tree and as a frame.
+        // The limit is the share, and the two results that may be made at a time. Each exists as a tree and as a frame.
         assert!(grown < 450_000, "{grown} kB");
     }
 }
@@ -211,7 +211,7 @@ on_both_engines! {
     }
 }
 
-/// On Postgres: several writes wait for one row.
+/// On Postgres, several writes wait for the same row.
 #[tokio::test]
 async fn writers_of_a_locked_row_leave_connections_to_others() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
@@ -220,7 +220,7 @@ async fn writers_of_a_locked_row_leave_connections_to_others() {
     let (id, other) = (admin.make("doc", json!({ "body": "a" })).await, admin.make("doc", json!({ "body": "b" })).await);
     let ann = user_with(&admin, "ann", json!([{ "resource": "doc", "actions": ["update"] }])).await;
     let lock = server.lock_rows(&format!("SELECT 1 FROM doc WHERE id = '{id}' FOR UPDATE")).await;
-    // More writes than there are connections.
+    // This is more than the number of connections.
     const WRITERS: usize = 24;
     let mut writers = JoinSet::new();
     for _ in 0..WRITERS {

@@ -13,9 +13,10 @@ use super::storm::Storm;
 
 /// The time limit until deliveries settle. It is longer than the longest lease.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(150);
-/// Deliveries of one group that can be under way: claimed and perhaps sent, but without a stored outcome.
+/// The maximum number of deliveries of one group that can be under way: they are claimed and perhaps sent, but their outcome is
+/// not stored.
 const UNDER_WAY_MAX: usize = 64;
-/// How long a request can be on its way.
+/// The longest time that a request can be on its way.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(2);
 
 /// An event in the outbox.
@@ -54,8 +55,8 @@ pub(super) async fn events(server: &Server) -> Vec<Event> {
     rows.into_iter().map(event).collect()
 }
 
-/// Checks every promise of settled deliveries. `faults` are the moments at which outcomes could be lost. Returns how many events arrived
-/// more than once.
+/// Checks every promise of settled deliveries. `faults` are the moments at which outcomes may have been lost. Returns how many
+/// events arrived more than once.
 pub(super) async fn check(server: &Server, groups: &Groups, storm: &Arc<Storm>, faults: &[Instant]) -> usize {
     let events = events(server).await;
     writes_have_their_events(storm, &events);
@@ -63,7 +64,7 @@ pub(super) async fn check(server: &Server, groups: &Groups, storm: &Arc<Storm>, 
     ledger_is_complete(server, groups, &events).await;
     events_are_persisted_once(server, &events).await;
     let repeated = arrivals(&groups.steady, &events, Some(faults));
-    // This receiver is sometimes late or answers with errors, even without any other fault.
+    // This receiver is sometimes late or answers with errors, even if nothing else fails.
     arrivals(&groups.flaky, &events, None);
     arrive_in_order(groups.steady.received(), &events);
     repeated
@@ -126,7 +127,7 @@ async fn events_are_persisted_once(server: &Server, events: &[Event]) {
     assert_eq!(rows.len(), events.len());
 }
 
-/// Each event has arrived. It arrived more than once only if a fault was in between. Returns how many did.
+/// Each event has arrived. It may have arrived more than once only if a fault happened in between. Returns how many did so.
 fn arrivals(receiver: &Receiver, events: &[Event], faults: Option<&[Instant]>) -> usize {
     let mut arrived: HashMap<String, Vec<Instant>> = HashMap::new();
     for request in receiver.received() {
@@ -165,7 +166,7 @@ pub(super) fn arrive_in_order(received: impl IntoIterator<Item = Received>, even
     }
 }
 
-/// Writes are not acknowledged only if a fault interrupted them. There are few of those.
+/// Prints the results. Writes without an acknowledgement were interrupted by a fault, and there are only few of them.
 pub(super) fn tell(what: &str, storm: &Storm, events: usize, repeated: usize, faults: usize) {
     eprintln!(
         "{what}: {events} events, {} writes acknowledged, {} unknown, {} of them refused; {repeated} repeated in {faults} faults",

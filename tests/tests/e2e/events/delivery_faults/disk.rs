@@ -16,13 +16,13 @@ use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
 use crate::events::webhooks::short_leases;
 
-/// A limit that keeps SQLite from writing.
+/// A limit that prevents SQLite from writing.
 trait Limit {
-    /// Takes the space away.
+    /// Takes the free space away.
     fn tighten(&mut self, server: &Server);
-    /// Gives the space back.
+    /// Gives the free space back.
     fn loosen(&mut self, server: &Server);
-    /// The status and the code of a write without space.
+    /// The status and the code of a write when there is no space.
     fn refusal(&self) -> (u16, &'static str);
 }
 
@@ -30,7 +30,7 @@ trait Limit {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts it; `None` if this user may not mount.
+    /// Mounts the file system. `None` if this user may not mount.
     fn mount(place: &Path) -> Option<SmallDisk> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256m,mode=700", "tmpfs"]).arg(place).status();
         mounted.is_ok_and(|status| status.success()).then(|| SmallDisk(place.to_owned()))
@@ -66,7 +66,7 @@ impl Limit for SmallDisk {
 struct SmallFiles;
 
 impl SmallFiles {
-    /// The binary, with a signal ignored that would end it at the limit.
+    /// The path of the binary, which runs with a signal ignored that would end it at the limit.
     fn program(directory: &Path) -> PathBuf {
         let program = directory.join("blockbase-within-bounds");
         std::fs::write(&program, format!("#!/bin/sh\ntrap '' XFSZ\nexec '{}' \"$@\"\n", blockbase().display())).unwrap();
@@ -91,7 +91,7 @@ impl Limit for SmallFiles {
         SmallFiles::bound(server, "unlimited");
     }
 
-    /// SQLite reports an I/O error, the same as for a broken disk, so the cause is not known.
+    /// SQLite reports an I/O error, as for a broken disk. So the cause is not known.
     fn refusal(&self) -> (u16, &'static str) {
         (503, "unavailable")
     }
@@ -107,7 +107,7 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
         tokio::time::sleep(Duration::from_millis(700)).await;
         moments.push(Instant::now());
         limit.tighten(server);
-        // These bodies are too large for any remaining space in a file.
+        // These bodies are too large for the free space that may be left in a file.
         let wide: Vec<_> = (0..200).map(|_| json!({ "text": "x".repeat(4000) })).collect();
         let (status, code) = limit.refusal();
         until("a write is refused", async || {
@@ -121,7 +121,7 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
             false
         })
         .await;
-        // Long enough for all attempts of a delivery.
+        // This is long enough for all attempts of a delivery.
         let full_until = Instant::now() + Duration::from_secs(3);
         while Instant::now() < full_until {
             let read = admin.get("/api/v1/data/thing?limit=5").await;

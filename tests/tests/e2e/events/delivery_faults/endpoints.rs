@@ -12,9 +12,9 @@ use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
 use crate::events::webhooks::{ledger_until, make, quick};
 
-/// Endpoints that never answer.
+/// The number of endpoints that never answer.
 const HANGING: usize = 100;
-/// Writes whose delivery to the healthy endpoint is measured.
+/// The number of writes whose delivery to the healthy endpoint is measured.
 const WRITES: usize = 120;
 /// Time limits from the request to the arrival: for nearly all writes, and for every write.
 const MOST_WITHIN: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ on_both_engines! {
     async fn what_a_receiver_misses_that_comes_and_goes_reaches_it_in_the_end(engine: Engine) {
         let seed = Seed::new();
         let mut random = seed.rng(0);
-        // The pauses are long enough: the receiver is back before any delivery is given up.
+        // The pauses are so long that the receiver is back before any delivery is given up.
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "700").env("SVC_EVENTS_POLL_INTERVAL_MS", "500").start().await;
         let admin = server.admin().await;
         admin.define("thing", json!([{ "name": "note", "type": "text" }])).await;
@@ -78,7 +78,7 @@ on_both_engines! {
         assert!(events.iter().all(|event| received.contains(&event.id)), "an event has not arrived");
         let entries = server.sql(&format!("SELECT event_seq, attempts FROM svc_deliveries WHERE consumer = 'webhook:{id}'")).await;
         assert_eq!(entries.len(), events.len());
-        // Events that arrived at the first attempt are in the order of their commits.
+        // The events that arrived at the first attempt are in the order of their commits.
         let at_once: HashSet<String> = entries.into_iter().filter(|row| row[1] == "1").map(|mut row| row.swap_remove(0)).collect();
         let total = events.len();
         let (first_try, retried): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| at_once.contains(&event.seq.to_string()));

@@ -1,4 +1,4 @@
-//! The consumer groups of these tests: two webhooks, of which one fails now and then, and both built-in handlers.
+//! The consumer groups of these tests: two webhooks, of which one sometimes fails, and both built-in handlers.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,10 +12,10 @@ use crate::events::webhooks::make;
 
 /// The names of the groups, and the receivers of the webhooks.
 pub(super) struct Groups {
-    /// It never fails.
+    /// The receiver that never fails.
     pub(super) steady: Receiver,
     pub(super) steady_group: String,
-    /// It fails or is slow now and then, at most twice per event. So no delivery uses up its attempts.
+    /// The receiver that sometimes fails or is slow, but at most twice for each event. So no delivery uses up its attempts.
     pub(super) flaky: Receiver,
     pub(super) flaky_group: String,
 }
@@ -24,7 +24,7 @@ pub(super) struct Groups {
 pub(super) const PERSIST: &str = "trail";
 /// The group that logs each event.
 pub(super) const LOG: &str = "log";
-/// Failures of one event at the flaky receiver.
+/// The maximum number of failures of one event at the flaky receiver.
 const FAILURES_MAX: u32 = 2;
 
 impl Groups {

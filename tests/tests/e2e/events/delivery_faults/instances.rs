@@ -118,7 +118,7 @@ async fn what_instances_that_are_gone_still_hold_holds_up_no_later_event() {
     server.sql(hold).await;
     let server = server.restart().await;
     let admin = server.with_token(token);
-    // If another instance may still deliver an event of a record, later events of the record wait.
+    // If another instance may still be delivering an event of a record, later events of the record wait.
     admin.patch(&format!("/api/v1/data/task/{held}"), json!({ "title": "later" })).await.data();
     let free = admin.make("task", json!({ "title": "free" })).await;
     let received = receiver.wait_for(701).await;

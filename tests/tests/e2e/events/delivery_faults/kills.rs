@@ -14,7 +14,7 @@ use crate::events::webhooks::short_leases;
 
 /// The number of kills on both engines together: in the gate, and in the long command. `BLOCKBASE_KILLS` overrides it.
 const KILLS: [u64; 2] = [20, 200];
-/// Kills of one database. After them, everything has to settle.
+/// The number of kills of one database. After them, everything has to settle.
 const KILLS_A_ROUND: u64 = 100;
 /// The longest time between a boot and a kill.
 const LIFE_MAX_MS: u64 = 350;
@@ -48,7 +48,7 @@ async fn kill_again_and_again(engine: Engine, seed: &Seed, round: u64, kills: u6
         if random.bool() {
             tokio::time::sleep(life).await;
         } else {
-            // At about the time of an arrival: before the response, or before the outcome is stored.
+            // The kill comes at about the time of an arrival: before the response, or before the outcome is stored.
             let wanted = groups.steady.count() + random.usize(1..60);
             let deadline = Instant::now() + life;
             while groups.steady.count() < wanted && Instant::now() < deadline {
@@ -78,7 +78,7 @@ fn take_logged(server: &Server, logged: &mut HashSet<String>) {
     logged.extend(logged_events(server));
 }
 
-/// The ids of the events that `log_event` has written into the server's log. An event that was logged twice is there twice.
+/// The ids of the events that `log_event` has written into the server's log. If an event was logged twice, its id occurs twice.
 pub(super) fn logged_events(server: &Server) -> Vec<String> {
     let log = server.log();
     let of_line = |line: &str| {

@@ -49,7 +49,7 @@ on_both_engines! {
         let groups = Groups::make(&admin, &seed).await;
         let record = admin.make("thing", json!({ "note": "0" })).await;
         for number in 1..40 {
-            // Some events are of one record. Its later events do not wait for events that cannot be read.
+            // Some events belong to one record. Its later events do not wait for events that cannot be read.
             match number % 2 {
                 0 => drop(admin.make("thing", json!({ "note": number.to_string() })).await),
                 _ => drop(admin.patch(&format!("/api/v1/data/thing/{record}"), json!({ "note": number.to_string() })).await.data()),
@@ -98,7 +98,7 @@ on_both_engines! {
         let persisted = server.sql("SELECT event_id FROM trail ORDER BY event_id").await.concat();
         assert_eq!(persisted, wanted);
 
-        // The list leaves them out, and shows the other events.
+        // The list leaves these events out, and shows the others.
         let shown = admin.get("/api/v1/events?topic=data.thing.&limit=100").await.data();
         let shown: Vec<_> = shown.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
         assert!(readable.iter().all(|id| shown.contains(id)), "{shown:?}");
@@ -137,7 +137,7 @@ on_both_engines! {
         }
         server.log_with("deliveries were given up").await;
         assert_eq!(groups.steady.count(), arrived + 2);
-        // A retry by hand starts again, with all claims.
+        // A retry by hand starts from the beginning, with all claims available.
         for group in [&groups.steady_group, PERSIST] {
             admin.post("/api/v1/events/deliveries/retry", json!({ "eventId": events[0].id, "consumer": group })).await.data();
         }

@@ -2,11 +2,11 @@
 
 use fastrand::Rng;
 
-/// The seed of a test's random numbers. The output of a failed test has it.
+/// The seed of a test's random numbers. If the test fails, its output contains the seed.
 pub(super) struct Seed(u64);
 
 impl Seed {
-    /// The value of `BLOCKBASE_SEED`, or else a new seed.
+    /// The value of `BLOCKBASE_SEED`. If it is not set, a new seed.
     pub(super) fn new() -> Seed {
         let seed = number("BLOCKBASE_SEED").unwrap_or_else(|| fastrand::u64(..));
         // Printed at the beginning, because a killed process prints nothing at its end.
@@ -14,7 +14,7 @@ impl Seed {
         Seed(seed)
     }
 
-    /// The random numbers of one part of the test. Each part has others.
+    /// The random numbers for one part of the test. Each part has different ones.
     pub(super) fn rng(&self, part: u64) -> Rng {
         Rng::with_seed(self.0.wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::events::webhooks::{ledger, ledger_until, make, quick};
 
-/// How long a call may take: enough for a busy machine, and short enough for a test.
+/// How long a call may take. It is long enough for a busy machine, and short enough for a test.
 const TIMEOUT_MS: u64 = 3000;
-/// Twice the timeout of a call, and five seconds.
+/// Twice the timeout of a call plus five seconds.
 const LEASE: Duration = Duration::from_millis(2 * TIMEOUT_MS + 5000);
 /// The log message if an outcome comes too late.
 const TOO_LATE: &str = "deliveries took longer than their lease";
@@ -63,7 +63,7 @@ async fn what_a_suspended_instance_held_is_delivered_by_another_and_its_late_out
     assert!(holder.log().contains(TOO_LATE), "the holder has stored what it had no claim for, or says nothing");
     assert_eq!(ledger(&there, &query).await, settled, "the late outcome changed the ledger");
     assert!(!other.log().contains(TOO_LATE));
-    // Both instances work again.
+    // Now both instances work again.
     for who in [&admin, &there] {
         who.make("task", json!({ "title": "afterwards" })).await;
     }

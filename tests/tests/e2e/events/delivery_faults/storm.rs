@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::seed::Seed;
 
-/// Records that are updated. There are few, so that each has many events.
+/// The number of records that are updated. There are only few, so that each has many events.
 const LIVE_MAX: usize = 40;
 
 /// Writes that are certainly stored.
@@ -29,20 +29,20 @@ impl Acknowledged {
     }
 }
 
-/// State that all writers of a test share.
+/// The state that all writers of a test share.
 #[derive(Default)]
 pub(super) struct Storm {
     pub(super) acknowledged: Mutex<Acknowledged>,
-    /// Writes that got 503, 507 or no response. They may be stored or not.
+    /// The number of writes that got 503, 507 or no response. They may be stored or not.
     pub(super) unknown: AtomicU64,
-    /// Writes that got 503 or 507.
+    /// The number of writes that got 503 or 507.
     pub(super) refused: AtomicU64,
     live: Mutex<Vec<String>>,
     notes: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// What a writer does if it cannot reach the server.
+/// The behavior of a writer that cannot connect to the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnLoss {
     End,
@@ -74,7 +74,7 @@ impl Storm {
         (0..count).map(writer).collect()
     }
 
-    /// Ends the writers once their requests are answered.
+    /// Ends the writers when their requests are answered.
     pub(super) async fn end(&self, writers: Vec<JoinHandle<()>>) {
         self.is_over.store(true, Ordering::Relaxed);
         Storm::ended(writers).await;
@@ -135,7 +135,7 @@ impl Storm {
                 Write::Update(live[random.usize(..live.len())].clone(), note)
             }
             kind => {
-                // No other writer deletes these records, so only the response shows whether they are gone.
+                // No other writer deletes these records. So the response alone shows whether they are deleted.
                 let count = if kind < 96 { 1 } else { random.usize(2..5) };
                 random.shuffle(&mut live);
                 let kept = live.len() - count;
@@ -175,7 +175,7 @@ impl Storm {
     }
 }
 
-/// A complete response; `None` if it is incomplete.
+/// A complete response. `None` if it is incomplete.
 async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, String)> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();

@@ -1,4 +1,4 @@
-//! Values in the form that the reference compares: exact numbers, texts by code point, moments as numbers.
+//! Values in the form in which the reference compares them: exact numbers, texts by code point, moments as numbers.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(in crate::promises) enum Cell {
     Exact(Exact),
     Float(f64),
     Flag(bool),
-    /// Days, or milliseconds of a day, or milliseconds since 1970.
+    /// A number of days, of milliseconds of a day, or of milliseconds since 1970.
     Moment(i64),
     /// The texts of a multi_enum.
     List(Vec<String>),
@@ -130,7 +130,7 @@ impl Cell {
     }
 }
 
-/// Makes texts that differ only in case equal: `ẞ`, `ß` and `SS`, or `Σ`, `σ` and `ς`.
+/// Changes texts that differ only in case, so that they become equal: `ẞ`, `ß` and `SS`, or `Σ`, `σ` and `ς`.
 fn folded(text: &str) -> String {
     text.to_lowercase().to_uppercase()
 }

@@ -1,11 +1,11 @@
-//! Conditions as GraphQL takes them: every test names its operator, and every relation is nested.
+//! Conditions in the form of GraphQL: every test names its operator, and every relation is nested.
 
 use serde_json::{Map, Value, json};
 
 use super::model::{LEVELS_MAX, OPERATORS, Operator, World};
 
-/// The same condition for GraphQL's typed argument. `None` if the argument cannot express it: it would have too many levels, a
-/// variable would be the value of a type that is not text, or an object would need the same key twice.
+/// The same condition for GraphQL's typed argument. `None` if the argument cannot express it: for example if it would have too
+/// many levels, if a variable were the value of a type that is not text, or if an object would need the same key twice.
 pub(in crate::promises) fn typed(world: &World, object: usize, condition: &Value) -> Option<Value> {
     condition_at(world, object, condition, 1)
 }
@@ -76,7 +76,7 @@ fn tests(kind: &str, value: &Value) -> Option<Value> {
     Some(Value::Object(tests))
 }
 
-/// Whether the type accepts a value. REST also takes numbers as texts, and variables are texts.
+/// Whether GraphQL's type accepts a value. REST also accepts numbers as texts, and variables are texts.
 fn operand(is_text: bool, value: &Value) -> bool {
     let fits = |value: &Value| value.is_null() || value.is_string() == is_text;
     match value {

@@ -1,6 +1,6 @@
 //! The reference for conditions: rows in memory, and the rows that a condition finds for a reader.
 //!
-//! It is simple and slow, follows only the specification, and shares no code with the server.
+//! The reference is simple and slow. It follows only the specification, and shares no code with the server.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(in crate::promises) struct Column {
 #[derive(Clone, Debug)]
 pub(in crate::promises) struct Object {
     pub(in crate::promises) name: String,
-    /// Includes system columns and references.
+    /// The columns, including system columns and references.
     pub(in crate::promises) columns: Vec<Column>,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::promises) struct Object {
 pub(in crate::promises) struct Relation {
     pub(in crate::promises) name: String,
     pub(in crate::promises) kind: &'static str,
-    /// Objects by their index.
+    /// The source and the target, by the index of the object.
     pub(in crate::promises) source: usize,
     pub(in crate::promises) target: usize,
 }
@@ -42,7 +42,7 @@ impl Relation {
         self.kind == "many_to_many"
     }
 
-    /// The object that has the column of references, and the object that they refer to.
+    /// The object that has the column with the references, and the object that they refer to.
     pub(in crate::promises) fn sides(&self) -> (usize, usize) {
         if self.kind == "one_to_many" { (self.target, self.source) } else { (self.source, self.target) }
     }
@@ -57,10 +57,10 @@ impl Relation {
 pub(in crate::promises) struct End {
     pub(in crate::promises) key: String,
     pub(in crate::promises) relation: usize,
-    /// The object that it leads to.
+    /// The object that the relation leads to.
     pub(in crate::promises) object: usize,
     pub(in crate::promises) is_single: bool,
-    /// Whether the relation is followed from the reference or the link, and not back.
+    /// Whether the relation is followed from the reference or the link, and not in the other direction.
     pub(in crate::promises) is_forward: bool,
 }
 
@@ -77,7 +77,7 @@ pub(in crate::promises) struct Row {
 pub(in crate::promises) struct World {
     pub(in crate::promises) objects: Vec<Object>,
     pub(in crate::promises) relations: Vec<Relation>,
-    /// By object.
+    /// The rows of each object.
     pub(in crate::promises) rows: Vec<Vec<Row>>,
     /// The relation, the id of the source, and the id of the target.
     pub(in crate::promises) links: BTreeSet<(usize, String, String)>,
@@ -96,7 +96,7 @@ pub(in crate::promises) enum Reach {
 pub(in crate::promises) struct Reader {
     pub(in crate::promises) name: &'static str,
     pub(in crate::promises) user: usize,
-    /// By object.
+    /// The rows that the reader may read, for each object.
     pub(in crate::promises) reads: Vec<Reach>,
     /// Variables such as `$user.id`, with their values.
     pub(in crate::promises) variables: BTreeMap<&'static str, String>,
@@ -110,7 +110,7 @@ pub(in crate::promises) enum Verdict {
     Found(BTreeSet<String>),
 }
 
-/// The sizes of a condition that have limits.
+/// The sizes of a condition for which there are limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::promises) struct Size {
     pub(in crate::promises) leaves: usize,
@@ -158,7 +158,7 @@ pub(in crate::promises) const OPERATORS: [(Operator, &[&str]); 12] = [
 ];
 
 impl Operator {
-    /// Whether columns of a type take the operator.
+    /// Whether the operator applies to columns of this type.
     pub(in crate::promises) fn fits(self, kind: &str) -> bool {
         match self {
             Operator::IsNull | Operator::IsNotNull => true,
@@ -169,7 +169,7 @@ impl Operator {
     }
 }
 
-/// A condition that was read.
+/// A parsed condition.
 #[derive(Clone, Debug)]
 pub(in crate::promises) enum Condition {
     All(Vec<Condition>),
@@ -183,11 +183,11 @@ pub(in crate::promises) enum Condition {
     Every(End, Box<Condition>),
 }
 
-/// The row at which a condition is tested.
+/// The row for which a condition is tested.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::promises) enum Place<'a> {
     Row(&'a Row),
-    /// The row does not exist. Its values are null.
+    /// The row does not exist. All its values are null.
     Absent,
     /// The row was deleted, and its values are not known.
     Gone,
@@ -244,7 +244,7 @@ fn not(truth: Truth) -> Truth {
 /// A field or a relation that a condition uses: its object, and its name.
 pub(in crate::promises) type Use = (usize, String);
 
-/// Reads conditions, and counts the sizes that have limits.
+/// Parses conditions, and counts the sizes for which there are limits.
 struct Parser<'a> {
     world: &'a World,
     reader: &'a Reader,
@@ -463,7 +463,7 @@ impl World {
                 Place::Row(_) | Place::Gone => None,
             }
         };
-        // The form of some conditions shows that every row meets them.
+        // For some conditions, the form alone shows that every row meets them.
         let unknown = |end: &End, inner: &Condition| self.holds(eyes, inner, end.object, Place::Gone);
         match condition {
             Condition::All(inner) => all(inner.iter().map(|inner| self.holds(eyes, inner, object, place))),
@@ -494,7 +494,7 @@ impl World {
         }
     }
 
-    /// Reads a condition on an object. Only the variables and the roles of the reader count.
+    /// Reads a condition on an object. Only the variables and the rights of the reader matter.
     pub(in crate::promises) fn read(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Condition, Size), String> {
         let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
         let condition = parser.condition(object, json, 1, 0)?;
@@ -519,7 +519,7 @@ impl World {
         }
     }
 
-    /// The rows of an object that a condition finds, and the condition's size. The error describes what is wrong with the condition.
+    /// The rows of an object that a condition finds, and the condition's size. The error describes the fault of the condition.
     pub(in crate::promises) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
         let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
         let condition = parser.condition(object, json, 1, 0)?;
@@ -537,7 +537,7 @@ impl World {
     }
 }
 
-/// Whether one test is true. It is true or false, also for null.
+/// Whether one test is true. Every test is true or false, also for null.
 fn is_so(cell: &Cell, operator: Operator, operands: &[Cell]) -> bool {
     let equals_any = || operands.iter().any(|operand| cell.equals(operand));
     let ordered = |is_wanted: fn(Ordering) -> bool| operands.iter().any(|operand| cell.order(operand).is_some_and(is_wanted));

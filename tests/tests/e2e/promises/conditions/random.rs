@@ -11,7 +11,7 @@ use super::worlds::{NAMES, OPTIONS, WORDS, one_in, pick, value};
 pub(in crate::promises) struct Generator<'a> {
     pub(in crate::promises) random: Rng,
     pub(in crate::promises) world: &'a World,
-    /// How many more tests and relation steps the condition may have.
+    /// The number of further tests and relation steps that the condition may have.
     leaves: usize,
     steps: usize,
     /// Whether the condition should be large.
@@ -26,7 +26,7 @@ impl<'a> Generator<'a> {
     /// Three readers: an admin, one who reads only their own rows of one object, and one who may not read one object at all.
     pub(in crate::promises) fn reaches(&mut self) -> [Vec<Reach>; 3] {
         let mut reaches = [(); 3].map(|()| vec![Reach::All; NAMES.len()]);
-        // An object that many relations lead to.
+        // An object to which many relations lead.
         let object = self.world.relations[0].target;
         reaches[1][object] = Reach::Own;
         reaches[2][self.random.usize(..NAMES.len())] = Reach::Nothing;
@@ -41,7 +41,7 @@ impl<'a> Generator<'a> {
         Value::Object(self.object(object, reader, 1, 0))
     }
 
-    /// A condition that is seldom large.
+    /// A condition that is large only rarely.
     pub(in crate::promises) fn modest(&mut self, object: usize, reader: &Reader) -> Value {
         self.is_large = false;
         (self.leaves, self.steps) = (self.random.usize(1..5), self.random.usize(..=3));
@@ -196,9 +196,9 @@ impl<'a> Generator<'a> {
                 _ => value,
             },
             "decimal" | "currency" | "percentage" => match self.random.u8(0..6) {
-                // More digits than the column has.
+                // A number with more digits than the column.
                 0 => json!(if text.contains('.') { format!("{text}0000000005") } else { format!("{text}.0000000005") }),
-                // Few enough digits for a double.
+                // A number with few enough digits for a double.
                 1 | 2 if text.len() < 15 => text.parse::<f64>().map_or(value, |number| json!(number)),
                 3 if text.len() < 10 && !text.contains('.') => text.parse::<i64>().map_or(value, |number| json!(number)),
                 _ => value,
@@ -253,7 +253,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// A text as an operand. A `$` at its beginning is escaped, because it would name a variable.
+/// A text as an operand. If it begins with `$`, this is escaped, because it would otherwise name a variable.
 fn escaped(text: &str) -> String {
     if text.starts_with('$') { format!("${text}") } else { text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Tests of the reference and the generator alone, without a server.
+//! Tests of only the reference and the generator, without a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ fn long(json: &Value) -> Value {
         (_, Value::Object(_)) => (key.clone(), long(value)),
         (_, value) => (key.clone(), json!({ "eq": value })),
     });
-    // Two keys may become the same key. Then they count as several conditions.
+    // Two keys may become the same key. They then count as several conditions.
     let mut map = Map::new();
     let mut others = Vec::new();
     for (key, value) in members {

@@ -12,7 +12,7 @@ use super::model::{Reach, Reader, World};
 use super::random::Generator;
 use super::worlds;
 
-/// Types whose digits this process loses when it reads JSON.
+/// The types whose digits this process loses when it reads JSON.
 const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
 
 /// A reader with a session.
@@ -40,7 +40,7 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
     grants.chain([json!({ "resource": "data", "actions": ["read"] })]).collect()
 }
 
-/// Makes a world on a server. Returns the world, with the server's values in it, and the callers.
+/// Makes a world on a server. Returns the world with the values that the server has given, and the callers.
 pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
     let (mut world, definitions) = worlds::world(seed);
     let admin = server.admin().await;
@@ -62,7 +62,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         users.push(me["userId"].as_str().expect("an id").to_owned());
     }
     let reads = Generator::new(seed, &world).reaches();
-    // During the setup she needs the right to make rows.
+    // During the setup, she needs the right to make rows.
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let of_ann = role(&admin, &users[1], "reader_ann", everything).await;
     role(&admin, &users[2], "reader_bob", permissions(&world, &reads[2])).await;
@@ -119,7 +119,7 @@ async fn make_rows(server: &Server, world: &World, tokens: &[String]) {
     }
 }
 
-/// Copies the server's values into the rows, and asserts that the server kept the values that it got.
+/// Copies the server's values into the rows, and asserts that the server has kept the values that it got.
 async fn read_back(admin: &Admin<'_>, world: &mut World, users: &[String]) {
     for (object, rows) in world.objects.iter().zip(&mut world.rows) {
         let shown = admin.get(&format!("/api/v1/data/{}?pageSize=100", object.name)).await.data();

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// How many smaller conditions are tried.
+/// The maximum number of smaller conditions that are tried.
 const TRIES_MAX: usize = 400;
 
-/// Conditions that are a part of this one, or lack a part of it. The smallest come first. Some are malformed.
+/// Conditions that are a part of this condition, or lack a part of it. The smallest ones come first. Some are malformed.
 fn smaller(value: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     match value {

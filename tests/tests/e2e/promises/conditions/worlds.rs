@@ -27,11 +27,11 @@ const KINDS: [&str; 19] = [
     "json",
     "uuid",
 ];
-/// The first objects have a field of each type. The others have this many types.
+/// The first objects have a field of each type. Each other object has this number of types.
 const KINDS_OF_OTHERS: usize = 8;
 /// All objects have fields of the first types.
 const KINDS_OF_ALL: usize = 3;
-/// Rows of an object. One page of a list has all of them.
+/// The number of rows of an object. One page of a list shows all of them.
 const ROWS: std::ops::Range<usize> = 18..30;
 
 pub(in crate::promises) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
@@ -201,7 +201,7 @@ fn id(random: &mut Rng) -> String {
     [&digits[..8], &digits[8..12], &format!("4{}", &digits[13..16]), &format!("8{}", &digits[17..20]), &digits[20..]].join("-")
 }
 
-/// A world with the definitions of its objects. The rows have all values except for those that the server gives.
+/// A world with the definitions of its objects. The rows have all values except those that the server sets.
 pub(in crate::promises) fn world(seed: u64) -> (World, Vec<Value>) {
     let mut random = Rng::with_seed(seed);
     let (mut objects, definitions) = objects(&mut random);
@@ -267,7 +267,7 @@ fn relate(random: &mut Rng, world: &mut World, place: usize) {
     }
 }
 
-/// Gives rows the values that the server would give, for tests without a server.
+/// Sets the values that the server would set, for tests without a server.
 pub(in crate::promises) fn complete(world: &mut World) {
     for (number, row) in world.rows.iter_mut().flatten().enumerate() {
         for name in ["created_at", "updated_at"] {

@@ -11,7 +11,7 @@ const MISSING: &str = "20000000-0000-4000-8000-000000000000";
 const WORDS: [&str; 12] =
     ["red fox", "Red", "hen", "É", "été", "ß", "100%", "a_b", "say \"hi\", you", "back\\slash", "007", "日本 😀"];
 const TERMS: [&str; 8] = ["re", "RED", "é", "%", "_", "hi\", y", "\\", "nothing like it"];
-/// Each operator with one of its aliases.
+/// Each operator, with one of its aliases.
 const OPERATORS: [(&str, &str); 17] = [
     ("eq", "eq"),
     ("eq", "=="),
@@ -35,7 +35,7 @@ const OPERATORS: [(&str, &str); 17] = [
 /// The state from which operations are drawn.
 pub(super) struct Draw {
     random: Rng,
-    /// A separate generator, so that an operation is the same with and without a condition.
+    /// A separate generator for conditions, so that an operation is the same with and without a condition.
     of_conditions: Rng,
     /// The numbers of each object's records, by the object's index in [`OBJECTS`].
     made: [Vec<usize>; OBJECTS.len()],
@@ -187,7 +187,7 @@ impl Draw {
         self.pick(of).to_owned()
     }
 
-    /// Columns with values. If `faulty`, one of them is invalid, missing or unknown.
+    /// Columns with values. If `faulty` is true, one of the columns is invalid, missing or unknown.
     fn record(&mut self, object: &str, is_patch: bool, faulty: bool) -> Members {
         let fault = if faulty { self.random.u8(..6) } else { u8::MAX };
         let all = columns(object);
@@ -250,7 +250,7 @@ impl Draw {
         Filter { field: name.to_owned(), operator, value }
     }
 
-    /// A filter with an unknown field or operator, an operator that the column does not take, or an invalid value.
+    /// A filter with an unknown field or operator, an operator that does not apply to the column, or an invalid value.
     fn wrong_filter(&mut self, object: &str) -> Filter {
         let (name, kind) = self.pick(columns(object));
         let value = FilterValue::One(self.value(kind));
@@ -435,7 +435,7 @@ impl Draw {
         Operation { object, action: Action::Link { id, relation, ids, adds } }
     }
 
-    /// An operation for a caller. Most operations are ones that the caller may run.
+    /// An operation for a caller. The caller may run most of them.
     pub(super) fn operation(&mut self, caller: &str) -> Operation {
         // At the beginning there is nothing to read.
         let object = if self.count < 4 { OBJECTS[self.count % 3] } else { self.object() };

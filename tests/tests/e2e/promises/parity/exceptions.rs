@@ -1,18 +1,18 @@
-//! The intended differences between the surfaces, with their reasons. No others are allowed.
+//! The intended differences between the surfaces, with their reasons. No other differences are allowed.
 
 use super::operation::{Action, Members, Operation};
 use super::outcome::Refusal;
 use super::schema::{OBJECTS, SYSTEM_COLUMNS};
 use super::world::Surface;
 
-/// How an operation is run in a world.
+/// The way in which an operation runs in a world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
-    /// By the world's own surface.
+    /// The operation runs with the world's own surface.
     Own,
-    /// By REST, so that the records stay the same.
+    /// The operation runs with REST, so that the records stay the same in all worlds.
     StandIn,
-    /// It does not run. The operation changes nothing in the other worlds.
+    /// The operation does not run here. It changes nothing in the other worlds either.
     Unsent,
 }
 
@@ -32,12 +32,12 @@ pub(super) fn way(surface: Surface, operation: &Operation) -> Way {
             | Action::UpdateMany { values, .. }
             | Action::Upsert { values, .. },
         ) if has_system_column(values) => Way::StandIn,
-        // GraphQL has no fields for an unknown object. Only reads of one are drawn.
+        // GraphQL has no fields for an unknown object. Such an object only occurs in reads.
         (_, _) if !OBJECTS.contains(&operation.object) => Way::Unsent,
         // GraphQL cannot select an unknown relation key. The other surfaces ignore it.
         (_, Action::List(query)) if query.expand.iter().any(|key| key == "nothing") => Way::Unsent,
         (_, Action::Get { expand, .. }) if expand.iter().any(|key| key == "nothing") => Way::Unsent,
-        // `increment` adds. Other operators cannot be expressed.
+        // `increment` can only add. It cannot express other operators.
         (_, Action::Update { increments, .. } | Action::UpdateMany { increments, .. })
             if increments.iter().any(|increment| increment.operator == "$mul") =>
         {
@@ -65,7 +65,8 @@ pub(super) fn excuses(surface: Surface, operation: &Operation, rest: &Refusal, o
     match surface {
         Surface::Rest => false,
         Surface::Mcp => same_code && reads_numbers(operation),
-        // A block is a known caller, even if an anonymous user calls it. So it gets `forbidden` instead of `unauthorized`.
+        // For the server, a block is a known caller, even if an anonymous user calls it. So it gets `forbidden` instead of
+        // `unauthorized`.
         Surface::Block => {
             let of_nobody = (rest.code.as_str(), other.code.as_str()) == ("unauthorized", "forbidden");
             of_nobody || (same_code && reads_numbers(operation))
@@ -82,7 +83,8 @@ pub(super) fn excuses(surface: Surface, operation: &Operation, rest: &Refusal, o
     }
 }
 
-/// REST gets paging numbers as text, the other surfaces as numbers. The message about an invalid one quotes it as it was sent.
+/// REST gets paging numbers as text, the other surfaces as numbers. The message about an invalid number quotes it in the form in
+/// which it was sent.
 fn reads_numbers(operation: &Operation) -> bool {
     matches!(&operation.action, Action::List(query) if query.window.iter().any(|(_, number)| *number < 1))
 }

@@ -7,7 +7,7 @@ use super::world::Answer;
 
 pub(super) struct Request {
     pub(super) document: String,
-    /// They still contain the numbers of ids.
+    /// The variables, which still contain the numbers of ids.
     pub(super) variables: Members,
 }
 
@@ -35,7 +35,7 @@ fn record(object: &str, select: Option<&[String]>, expand: &[String]) -> String 
     selection(object, select, &paths)
 }
 
-/// Values of columns in the form of GraphQL, in which numbers and booleans are not texts.
+/// Values of columns in the form of GraphQL. In it, numbers and booleans are not texts.
 fn input(object: &str, values: &Members) -> String {
     let mut input = Members::default();
     for (name, json) in &values.0 {
@@ -155,7 +155,7 @@ pub(super) fn document(operation: &Operation, value: &str) -> Answer {
         Action::Get { .. } if value == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if value == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),
-        // If totals are not wanted, they are not selected.
+        // If the total is not wanted, it is not selected.
         Action::List(query) if query.without_count => {
             value.replacen("\"pagination\":{", "\"pagination\":{\"totalCount\":null,\"totalPages\":null,", 1)
         }

@@ -1,4 +1,4 @@
-//! The table of operations, in a form that is independent of all surfaces.
+//! The table of operations, in a form that does not depend on a surface.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The text of a JSON string. Other JSON stays as it is.
+/// The text of a JSON string. Other JSON stays unchanged.
 pub(super) fn plain(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
@@ -20,7 +20,8 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Columns with their values as JSON text, so that every digit is sent as it was drawn. `#<number>#` stands for an id.
+/// Columns with their values as JSON text, so that every digit is sent exactly as it was generated. `#<number>#` stands for an
+/// id.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members(pub(super) Vec<(String, String)>);
 
@@ -51,7 +52,7 @@ pub(super) enum FilterValue {
     One(String),
     /// The items of `in` and `nin`.
     List(Vec<String>),
-    /// The same items as one text with commas. Every surface accepts this too.
+    /// The same items as one text with commas. Every surface also accepts this.
     Joined(Vec<String>),
 }
 
@@ -82,7 +83,7 @@ impl FilterValue {
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     pub(super) field: String,
-    /// The operator's name, and one of its aliases.
+    /// The operator, by its name and one of its aliases.
     pub(super) operator: (&'static str, &'static str),
     pub(super) value: FilterValue,
 }
@@ -104,7 +105,7 @@ impl Filter {
 pub(super) struct Query {
     pub(super) search: Option<String>,
     pub(super) filters: Vec<Filter>,
-    /// JSON text in the long form, which GraphQL's types have too.
+    /// The condition as JSON text in the long form, which GraphQL's types also have.
     pub(super) condition: Option<&'static str>,
     /// The field, and whether it is sorted in descending order.
     pub(super) sort: Vec<(String, bool)>,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 pub(super) enum Outcome {
     Done(Value),
     Refused(Refusal),
-    /// The surface cannot express the operation, see [`super::exceptions`].
+    /// The surface cannot express the operation: see [`super::exceptions`].
     Unsent,
 }
 
@@ -41,7 +41,7 @@ impl Refusal {
     }
 }
 
-/// JSON as a value in which numbers are texts, so that every digit is compared.
+/// JSON as a value in which numbers are texts. So every digit is compared.
 pub(super) fn exact(json: &str) -> Value {
     let read = |error: serde_json::Error| -> Value { panic!("{error}: {json}") };
     match json.trim_start().as_bytes().first() {
@@ -64,7 +64,7 @@ pub(super) fn exact(json: &str) -> Value {
     }
 }
 
-/// The text of one member of a JSON object; `None` if it is absent.
+/// The text of one member of a JSON object. `None` if it is absent.
 pub(super) fn member(json: &str, name: &str) -> Option<String> {
     let mut members: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));

@@ -5,7 +5,7 @@ use super::operation::{Action, Operation, Query, list, quoted};
 pub(super) struct Request {
     pub(super) method: &'static str,
     pub(super) path: String,
-    /// It still contains the numbers of ids.
+    /// The body, which still contains the numbers of ids.
     pub(super) body: Option<String>,
 }
 
@@ -49,7 +49,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The request, with ids instead of their numbers in its path.
+/// The request, whose path has ids instead of their numbers.
 pub(super) fn request(operation: &Operation, filled: impl Fn(&str) -> String) -> Request {
     let path = format!("/api/v1/data/{}", operation.object);
     let text = |pairs: &[(String, String)]| -> String {

@@ -26,7 +26,7 @@ impl Kind {
         matches!(self, Kind::Integer | Kind::BigInteger | Kind::Decimal | Kind::Float)
     }
 
-    /// Whether columns of this kind take a filter's operator.
+    /// Whether a filter's operator applies to columns of this kind.
     pub(super) fn takes(self, operator: &str) -> bool {
         let is_text = matches!(self, Kind::Text | Kind::Email | Kind::Slug | Kind::Enum | Kind::MultiEnum);
         match operator {
@@ -41,14 +41,14 @@ impl Kind {
 pub(super) const TASK: &str = "task";
 pub(super) const PERSON: &str = "person";
 pub(super) const LABEL: &str = "label";
-/// In the order of creation: an object comes after the objects that it refers to.
+/// The objects in the order of their creation: an object comes after the objects that it refers to.
 pub(super) const OBJECTS: [&str; 3] = [PERSON, LABEL, TASK];
 
 pub(super) const SYSTEM_COLUMNS: [&str; 5] = ["id", "created_at", "updated_at", "created_by", "updated_by"];
 pub(super) const OPTIONS: [&str; 3] = ["open", "closed", "waiting"];
 
-/// The columns that a body sets, in the order of the schema. GraphQL checks values in this order, and the other surfaces in the order of
-/// the body. With one order for both, the first invalid value is the same.
+/// The columns that a body sets, in the order of the schema. GraphQL checks values in this order, and the other surfaces in the
+/// order of the body. If both orders are the same, the first invalid value is the same.
 pub(super) fn columns(object: &str) -> &'static [(&'static str, Kind)] {
     match object {
         TASK => &[
@@ -131,17 +131,17 @@ pub(super) fn definitions() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The rights of everybody, also without a credential.
+/// The rights of everybody, also of callers without a credential.
 pub(super) fn everybody() -> Value {
     json!([{ "resource": PERSON, "actions": ["read"] }, { "resource": "parity:run", "actions": ["read"] }])
 }
 
-/// The callers besides the admin and the anonymous one. Each has a name, and the rights of the role with that name.
+/// The callers besides the admin and the anonymous caller. Each has a name, and the rights of the role with that name.
 pub(super) fn roles() -> [(&'static str, Vec<Value>); 4] {
     let grant = |resource: &str, actions: &[&str]| json!({ "resource": resource, "actions": actions });
     let own = |resource: &str, actions: &[&str]| json!({ "resource": resource, "actions": actions, "rowPolicy": "own" });
     [
-        // Sees and changes only their own tasks and labels, and all persons.
+        // Sees and changes only their own tasks and labels, but all persons.
         (
             "writer",
             vec![
@@ -150,9 +150,9 @@ pub(super) fn roles() -> [(&'static str, Vec<Value>); 4] {
                 own(LABEL, &["create", "read", "update", "delete"]),
             ],
         ),
-        // May read, but no labels.
+        // May only read, and may not read labels.
         ("reader", vec![grant(TASK, &["read"])]),
-        // May create everything, but read only persons.
+        // May create records of all objects, but read only persons.
         ("creator", vec![grant(TASK, &["create"]), grant(PERSON, &["create"]), grant(LABEL, &["create"])]),
         // Has only the rights of everybody.
         ("stranger", Vec::new()),

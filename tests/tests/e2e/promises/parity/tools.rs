@@ -68,7 +68,7 @@ pub(super) fn call(operation: &Operation) -> (&'static str, Members) {
     (tool, arguments)
 }
 
-/// Makes REST's document: a deletion has no body there.
+/// Makes REST's document. For a deletion, REST has no body.
 pub(super) fn document(operation: &Operation, text: String) -> String {
     match operation.action {
         Action::Delete { .. } => {

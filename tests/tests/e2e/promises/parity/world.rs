@@ -1,4 +1,4 @@
-//! A server whose records are changed only by one surface, with the names of its ids and the steps of its instants.
+//! A server whose records are changed by only one surface. It has a name for each id, and a step for each instant.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -22,7 +22,7 @@ pub(super) enum Surface {
 
 pub(super) const SURFACES: [Surface; 4] = [Surface::Rest, Surface::Graphql, Surface::Mcp, Surface::Block];
 
-/// The answer of a surface, without masking.
+/// The answer of a surface, before its ids and instants are masked.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     /// The document of REST. It is `null` if REST's response has no body.
@@ -34,13 +34,13 @@ pub(super) enum Answer {
 pub(super) struct World {
     pub(super) surface: Surface,
     pub(super) server: Server,
-    /// Names and credentials. The admin is the first, the anonymous caller the last.
+    /// The names and the credentials of the callers. The admin is the first, and the anonymous caller the last.
     pub(super) callers: Vec<(&'static str, Option<String>)>,
     /// The ids of the records in the order of their creation. The index is the record's number.
     ids: Vec<String>,
     /// The name of each id.
     names: HashMap<String, String>,
-    /// The beginning of each step. Instants are compared by the step in which they fall.
+    /// The beginning of each step. Instants are compared by the step during which they occur.
     steps: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl World {
         self.ids.push(id);
     }
 
-    /// Runs an operation by this world's surface, or by REST instead.
+    /// Runs an operation with this world's surface, or with REST instead.
     pub(super) async fn run(&self, caller: usize, operation: &Operation, surface: Surface) -> Answer {
         let credential = self.callers[caller].1.as_deref();
         match surface {
@@ -198,7 +198,7 @@ impl World {
         let client = Client { server: &self.server, credential: credential.map(str::to_owned), session: None };
         let answer = client.send(crate::mcp::call(tool, &self.filled(&arguments.json()))).await;
         if answer.status == 401 {
-            // If the HTTP status reports the error, the body has the envelope too.
+            // If the HTTP status reports the error, the body also contains the envelope.
             return Answer::Refused(Refusal::of_envelope(&answer.json()["error"]["data"].to_string()));
         }
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -279,7 +279,7 @@ impl World {
         self.server.sql("SELECT CAST(coalesce(max(seq), 0) AS TEXT) FROM svc_events").await[0][0].clone()
     }
 
-    /// The events of records after that one: their columns, and their payloads with the actor.
+    /// The events of records after that event: their columns, and their payloads with the actor.
     pub(super) async fn events_after(&self, seq: &str) -> Vec<(String, String, Value)> {
         let columns = "topic, object, record_id, owner, CAST(depth AS TEXT), payload";
         let sql = format!("SELECT {columns} FROM svc_events WHERE seq > {seq} AND topic LIKE 'data.%' ORDER BY seq");

@@ -1,4 +1,4 @@
-//! Related records: what a relation key shows to a caller.
+//! Related records: the records that a relation key shows to a caller.
 
 use serde_json::{Value, json};
 

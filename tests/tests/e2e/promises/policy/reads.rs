@@ -191,7 +191,7 @@ impl World<'_> {
     }
 }
 
-/// The order of a list. Equal rows are in the order of their ids, in the direction of the first key.
+/// The order of a list. If two rows are equal, they are in the order of their ids, in the direction of the first key.
 fn order(one: &Row, other: &Row, sort: &str) -> Ordering {
     let sort = if sort.is_empty() { "-created_at" } else { sort };
     let mut ordering = Ordering::Equal;

@@ -26,14 +26,16 @@ impl World<'_> {
         })
     }
 
-    /// Deletes rows. In rows that stay, clears references to them. The caller is then the one who updated these rows.
+    /// Deletes rows. In the rows that stay, it clears references to the deleted rows. The caller then counts as the one who last
+    /// updated these rows.
     fn remove(&mut self, caller: &Caller, object: usize, ids: &[String]) {
         let mut unlinked = Vec::new();
         for (place, relation) in self.relations.clone().into_iter().enumerate() {
             let source = relation.source;
             if relation.is_many_to_many {
                 let is_end = |end: usize, id: &String| end == object && ids.contains(id);
-                // One event for each deleted record. If only one side shows the relation, the event belongs to the source.
+                // There is one event for each deleted record. If only one side shows the relation, the event belongs to the
+                // source.
                 let mut told = BTreeSet::new();
                 self.links.retain(|(of, from, to)| {
                     let goes = *of == place && (is_end(source, from) || is_end(relation.target, to));

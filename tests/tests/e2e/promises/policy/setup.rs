@@ -38,7 +38,7 @@ impl World<'_> {
         }
         let objects = self.objects();
         for place in 0..self.random.usize(2..5) {
-            // There is at least one of each kind.
+            // There is at least one relation of each kind.
             let is_many_to_many = if place < 2 { place == 1 } else { self.random.bool() };
             let relation = Relation {
                 name: format!("{}{place}", if is_many_to_many { "peers" } else { "up" }),
@@ -64,7 +64,7 @@ impl World<'_> {
         }
 
         let everything = Grant { resource: "*".to_owned(), actions: vec!["manage"], is_own: false };
-        // During the setup everybody may do everything.
+        // During the setup, everybody has all rights.
         self.admin("PATCH", "/api/v1/roles/public", json!({ "permissions": [everything.json()] })).await;
         let makers: Vec<Caller> =
             self.callers.iter().map(|caller| Caller { grants: vec![everything.clone()], ..caller.clone() }).collect();
@@ -81,7 +81,7 @@ impl World<'_> {
     pub(super) async fn give_roles(&mut self) {
         let objects = self.objects();
         let mut roles = Vec::new();
-        // Everybody with a role sees the beacons, so that the test knows where each stream begins and ends.
+        // Everybody with a role sees the beacons, so that the test can recognize the beginning and the end of each stream.
         let beacon = Grant { resource: "beacon".to_owned(), actions: vec!["read"], is_own: false };
         for number in 0..6 {
             let mut grants = grants(&mut self.random, objects);

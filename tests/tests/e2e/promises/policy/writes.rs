@@ -93,7 +93,7 @@ impl World<'_> {
         self.expect(409, answer);
     }
 
-    /// A reference to a hidden row is refused with the same words as one to a row that does not exist.
+    /// If a write refers to a hidden row, it is refused with the same words as a write that refers to a row that does not exist.
     pub(super) async fn hides_references(&mut self, caller: &Caller, method: &str, path: &str, body: Value, answer: &Answer) {
         let (mut sent, mut text) = (body.to_string(), answer.text.clone());
         let others = self.relations.iter().flat_map(|relation| [relation.source, relation.target]);
@@ -164,7 +164,8 @@ impl World<'_> {
         self.tally.done += 1;
     }
 
-    /// Checks the response to the change of a row that the caller may not read: it has the id, and the values that they sent.
+    /// Checks the response to the change of a row that the caller may not read: the response has the id, and the values that they
+    /// sent.
     fn check_changed(&self, caller: &Caller, object: usize, record: &Value, id: &str, body: &Map<String, Value>) {
         let row = self.row(object, id).unwrap();
         if self.reaches(caller, object, "read", id) {
@@ -223,7 +224,7 @@ impl World<'_> {
         } else {
             let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
             let id = if self.random.bool() { new } else { self.id(object) };
-            // `MISSING` must not get a record, but an upsert by the admin would make one.
+            // There must never be a record with the id `MISSING`, but an upsert by the admin would make one.
             body.insert("id".to_owned(), json!(if id == MISSING { "20000000-0000-4000-8000-ffffffffffff" } else { &id }));
         }
         let path = format!("/api/v1/data/{}?on_conflict={target}", NAMES[object]);

@@ -1,4 +1,4 @@
-//! The reference for events: what a reader sees of an event.
+//! The reference for events: the parts of an event that a reader sees.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ impl State {
         self.owners.get(id)?.as_deref()
     }
 
-    /// The parts of an event that a caller sees. `event` is the whole event, as the admin sees it.
+    /// The parts of an event that a caller sees. `event` is the complete event, as the admin sees it.
     pub(super) fn shown(&self, caller: &Caller, event: &Value) -> Option<Value> {
         let payload = &event["payload"];
         let object = object_named(&payload["object"]);

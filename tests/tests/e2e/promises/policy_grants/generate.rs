@@ -14,7 +14,7 @@ use crate::promises::conditions::model::{Row, World};
 use crate::promises::conditions::random::Generator;
 use crate::promises::conditions::worlds::{one_in, pick};
 
-/// With this many rows, an object gets no more. One list of the admin shows all of them.
+/// If an object has this number of rows, it gets no more. One list of the admin shows all of them.
 const ROWS_MAX: usize = 60;
 
 pub(super) struct Requests<'a> {
@@ -37,7 +37,7 @@ impl Requests<'_> {
         }
     }
 
-    /// An id of a row, most often one that the caller reaches.
+    /// The id of a row. Most often the caller may use this row.
     fn id(&mut self, object: usize, action: &str) -> String {
         let rows = &self.state.world.rows[object];
         if rows.is_empty() || self.sometimes(25) {
@@ -118,7 +118,7 @@ impl Requests<'_> {
             return (field, *pick(self.random, &["is_null", "is_not_null"]), json!(true));
         };
         let kind = self.state.world.objects[object].columns.iter().find(|column| column.name == field).expect("a column").kind;
-        // In REST, this text would be another value.
+        // In REST, this text would mean another value.
         if value == "null" || value.as_str().is_some_and(|text| text.starts_with('$')) {
             return (field, "is_not_null", json!(true));
         }
@@ -269,7 +269,7 @@ impl Requests<'_> {
     fn chosen(&mut self, object: usize, action: &str) -> Chosen {
         if self.random.bool() {
             let mut condition = self.condition(object);
-            // The server refuses a condition that every row meets. The test deletes only few rows.
+            // The server refuses a condition that every row meets. The test only rarely deletes many rows.
             if !self.sometimes(30) {
                 let rows = self.state.world.rows[object].iter().map(|row| row.id.clone());
                 let some = self.random.choose_multiple(rows, if action == "delete" { 3 } else { 8 });
@@ -286,7 +286,7 @@ impl Requests<'_> {
 
     fn upsert(&mut self) -> Write {
         let object = self.object("create");
-        // The specification does not say whether the fields of a grant count that reaches no row.
+        // If a grant includes no row, the specification does not say whether its fields count.
         if self.caller.has_valueless(object, "create") {
             return Write { object, verb: Verb::Update(self.id(object, "update"), self.values(object, "update")) };
         }
@@ -295,7 +295,7 @@ impl Requests<'_> {
         if target == "id" {
             let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
             let known = self.id(object, "update");
-            // `MISSING` must not get a row.
+            // There must never be a row with the id `MISSING`.
             let is_new = known == MISSING || self.sometimes(3);
             values.insert("id".to_owned(), json!(if is_new { new } else { known }));
             return Write { object, verb: Verb::Upsert("id", values) };

@@ -1,4 +1,4 @@
-//! The reference for grants: the rows and cells that a caller reaches. It follows only the specification.
+//! The reference for grants: the rows and cells that a caller may use. It follows only the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// All rows and all fields.
+    /// A grant for all rows and all fields.
     pub(super) fn plain(object: usize, actions: &[&'static str]) -> Grant {
         Grant {
             object,
@@ -117,11 +117,11 @@ struct Held {
     check: Part,
 }
 
-/// The grants of one person: of a user, of a key's role, or of a key's maker.
+/// The grants of one person: those of a user, of a key's role, or of a key's maker.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     held: Vec<Held>,
-    /// The user for `own`.
+    /// The user whose rows `own` means.
     user: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl Layer {
     fn reaches(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
         (!held.grant.is_own || self.is_own(place))
             && held.condition.holds(world, held.grant.object, place)
-            // A grant that names a variable without a value reaches no row, regardless of the variable's place.
+            // A grant that names a variable without a value includes no row, no matter where it names the variable.
             && !matches!(held.check, Part::Valueless)
     }
 
@@ -161,7 +161,7 @@ impl Layer {
     }
 }
 
-/// Somebody who sends requests. Each layer has to allow what the caller does.
+/// A caller who sends requests. Each layer has to allow the caller's actions.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) name: String,
@@ -184,7 +184,8 @@ pub(super) enum Unfit {
 }
 
 impl Caller {
-    /// The grants for an action, one of each layer. Grants for the own rows of different people have no rows in common.
+    /// The combinations of grants for an action, with one grant of each layer. Grants for the own rows of different people have
+    /// no rows in common.
     fn together<'a>(&'a self, object: usize, action: &'a str) -> Vec<Vec<&'a Held>> {
         let mut all: Vec<Vec<&Held>> = vec![Vec::new()];
         for (number, layer) in self.layers.iter().enumerate() {
@@ -217,7 +218,7 @@ impl Caller {
         if field == "id" { !all.is_empty() } else { all.iter().any(lists) }
     }
 
-    /// Whether the caller reads all fields of an object in each row that they read.
+    /// Whether the caller may read all fields of an object in each row that they may read.
     pub(super) fn knows_all(&self, object: usize) -> bool {
         self.layers.iter().all(|layer| {
             let is_whole = |held: &Held| held.grant.read == Fields::All;
@@ -248,8 +249,8 @@ impl Caller {
         self.layers.iter().all(|layer| layer.of(object, action).any(|held| layer.reaches(world, held, Place::Row(row))))
     }
 
-    /// Whether the caller sees a row that no longer exists; with a key, whether they see its links. Of the row, only its creator
-    /// is still known.
+    /// Whether the caller sees a row that no longer exists. With a key, whether they see its links. The test still knows the
+    /// creator of the row, and nothing else about it.
     pub(super) fn sees_gone(&self, object: usize, key: Option<&str>, owner: Option<&str>) -> bool {
         self.layers.iter().all(|layer| {
             layer.of(object, "read").any(|held| {
@@ -261,7 +262,7 @@ impl Caller {
         })
     }
 
-    /// The grants for reading that reach a place, by layer.
+    /// The grants for reading that include a row, by layer.
     fn reading(&self, world: &World, object: usize, place: Place<'_>) -> Vec<Vec<&Grant>> {
         let of = |layer: &'_ Layer| -> Vec<usize> {
             let reaches = |(number, held): (usize, &Held)| {
@@ -290,8 +291,8 @@ impl Caller {
         View { rows: rows.collect() }
     }
 
-    /// In each layer, one grant has to reach the row before the write, allow all fields, and accept the row after it. Returns
-    /// what is missing, at most one fault for each layer.
+    /// In each layer, one grant has to include the row before the write, allow all fields, and accept the row after the write.
+    /// Returns the faults, at most one for each layer.
     pub(super) fn fits(
         &self,
         (before, after): (&World, &World),
@@ -313,7 +314,7 @@ impl Caller {
             };
             let lacking: Vec<BTreeSet<String>> = reaching.iter().map(&lacks).collect();
             if lacking.iter().all(|lacking| !lacking.is_empty()) {
-                // Each named field that a grant lacks may be reported.
+                // Any named field that a grant lacks may be reported.
                 let of_all = layer.of(object, action);
                 unfit.push(Unfit::Fields(of_all.flat_map(|held| lacks(&held)).collect()));
                 continue;
@@ -331,7 +332,7 @@ impl Caller {
         self.layers.iter().map(of).collect()
     }
 
-    /// The same caller without one of the grants. This makes messages of failures smaller.
+    /// The same caller without one of the grants. This makes the messages of failures smaller.
     pub(super) fn grants_on(&self, world: &World, object: usize) -> Value {
         let on = |layer: &Layer| -> Value {
             layer.held.iter().filter(|held| held.grant.object == object).map(|held| held.grant.json(world)).collect()
@@ -340,7 +341,7 @@ impl Caller {
     }
 }
 
-/// The grants that reach one row, by layer.
+/// The grants that include one row, by layer.
 pub(super) struct Sight<'a>(Vec<Vec<&'a Grant>>);
 
 impl Sight<'_> {
@@ -355,7 +356,7 @@ impl Sight<'_> {
 
 /// The rows and cells that a caller sees.
 pub(super) struct View<'a> {
-    /// By object and id.
+    /// The rows that the caller sees, by object and id.
     rows: Vec<BTreeMap<String, Sight<'a>>>,
 }
 

@@ -23,11 +23,11 @@ pub(super) enum Kind {
 pub(super) struct Read {
     pub(super) object: usize,
     pub(super) kind: Kind,
-    /// Fields with an operator and a value.
+    /// Each filter has a field, an operator and a value.
     pub(super) filters: Vec<(String, &'static str, Value)>,
     pub(super) condition: Option<Value>,
     pub(super) search: Option<String>,
-    /// Fields, with a `-` for descending.
+    /// The fields, with a `-` for descending order.
     pub(super) sort: Vec<String>,
     pub(super) select: Option<Vec<String>>,
     pub(super) expand: Vec<Vec<String>>,
@@ -40,9 +40,9 @@ pub(super) struct Read {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
     Known,
-    /// It does not exist for the caller.
+    /// The key does not exist for the caller.
     Unknown,
-    /// The caller may not read the object that it leads to.
+    /// The caller may not read the object that the key leads to.
     Forbidden,
 }
 
@@ -77,7 +77,7 @@ impl State {
                     Standing::Known => {}
                     Standing::Unknown => {
                         refusals.push(Refusal::of(400, "unknown_field", &name));
-                        // The specification does not say whether the key or its object is reported.
+                        // The specification does not say whether the error is about the key or about its object.
                         if !caller.may(end.object, "read") {
                             refusals.push(Refusal::new(403, "forbidden"));
                         }
@@ -260,7 +260,7 @@ impl State {
             let kind = self.world.objects[object].columns.iter().find(|column| column.name == name).expect("a column").kind;
             let cell = |row| Cell::read(kind, view.value(object, row, name)).expect("a value");
             let (one, other) = (cell(one), cell(other));
-            // Nulls come last ascending.
+            // In ascending order, nulls come last.
             let order = match (&one, &other) {
                 (Cell::Null, Cell::Null) => Ordering::Equal,
                 (Cell::Null, _) => Ordering::Greater,
@@ -416,7 +416,7 @@ impl Read {
         Some(json!({ "query": query, "variables": variables }))
     }
 
-    /// Requests that lack one part of this one.
+    /// Requests that lack one part of this request.
     pub(super) fn smaller(&self) -> Vec<Read> {
         let mut all = Vec::new();
         let mut add = |change: &dyn Fn(&mut Read)| {

@@ -14,9 +14,9 @@ use crate::promises::conditions::worlds::pick;
 pub(super) struct Setup {
     pub(super) world: World,
     pub(super) rules: Vec<Rules>,
-    /// The admin is the first.
+    /// The callers. The admin is the first.
     pub(super) callers: Vec<Caller>,
-    /// Values of the field `holder`.
+    /// The values of the field `holder`.
     pub(super) holders: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ async fn define(admin: &Admin<'_>, world: &World, rules: &[Rules]) {
 
 /// Makes the rows of the plans, each by its maker.
 async fn make_rows(server: &Server, random: &mut Rng, world: &mut World, plans: Vec<Vec<worlds::Plan>>, makers: &[String]) {
-    // An object comes after those to which its required references lead.
+    // An object comes after the objects to which its required references lead.
     let order = {
         let part = world.relations.iter().find(|relation| relation.name == "part").expect("the relation");
         let (three, two) = part.sides();
@@ -130,7 +130,7 @@ fn permissions(world: &World, grants: &[Grant], others: &[&str]) -> Value {
     grants.iter().map(|grant| grant.json(world)).chain(others).collect()
 }
 
-/// The roles of the users: numbers of roles.
+/// The roles of each user, as numbers of roles.
 fn given(random: &mut Rng, user: usize) -> Vec<usize> {
     match user {
         0 => vec![0],
@@ -166,7 +166,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
     for name in names {
         roles.push(role(name, &json!([])).await);
     }
-    // One key is made by the admin for another user, one by Mia for Ann, and one by Mia for herself.
+    // The admin makes one key for another user. Mia makes one for Ann and one for herself.
     let mut keys = Vec::new();
     for (maker, user, role) in [(0, 2, 1), (4, 1, 0), (4, 4, 2)] {
         let body = json!({ "name": "key", "roleId": roles[role], "userId": ids[user] });

@@ -65,7 +65,7 @@ pub(super) fn schema(random: &mut Rng) -> (World, Vec<Rules>) {
     (World { objects, relations, rows, ..World::default() }, rules)
 }
 
-/// The fields of an object, as the server takes them.
+/// The fields of an object, in the form that the server accepts.
 pub(super) fn definition() -> Value {
     json!([
         { "name": "title", "type": "text", "required": true },
@@ -95,7 +95,7 @@ pub(super) fn search_term(random: &mut Rng) -> String {
     (*pick(random, &["abc", "STRASSE", "100%", "a_b", "fox", "c1", "red", "brien", "nothing"])).to_owned()
 }
 
-/// The rows to make of each object: their fields, the number of their maker, and the indexes of the rows to which they refer.
+/// The rows to make for each object: their fields, the number of their maker, and the indexes of the rows to which they refer.
 pub(super) struct Plan {
     pub(super) maker: usize,
     pub(super) values: Map<String, Value>,
@@ -153,7 +153,7 @@ pub(super) fn listable(world: &World, object: usize) -> Vec<String> {
 pub(super) struct Giver<'a> {
     pub(super) random: &'a mut Rng,
     pub(super) world: &'a World,
-    /// All variables, with any value.
+    /// All variables. Their values do not matter.
     pub(super) variables: &'a Reader,
 }
 
@@ -203,7 +203,7 @@ impl Giver<'_> {
         }
     }
 
-    /// A condition whose form does not show that all rows meet it, or none.
+    /// A condition for which the form alone does not show that all rows meet it, or none.
     pub(super) fn condition(&mut self, object: usize) -> Value {
         loop {
             let condition = self.any(object);
@@ -220,7 +220,7 @@ impl Giver<'_> {
             4 => json!({ "_not": self.simple(object) }),
             5 | 6 => json!({ "_or": [self.simple(object), { "amount": { "gt": self.random.i64(0..15) } }] }),
             _ => {
-                // The id and the moments of a write are known only after it.
+                // The id and the moments of a write are known only after the write.
                 let mut world = self.world.clone();
                 for object in &mut world.objects {
                     object.columns.retain(|column| !["id", "created_at", "updated_at"].contains(&column.name.as_str()));

@@ -1,4 +1,4 @@
-//! The reference for writes: which writes are refused and why, their rows afterwards, and their events.
+//! The reference for writes: which writes are refused and why, the rows after a write, and its events.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ pub(super) enum Verb {
     Create(Map<String, Value>),
     CreateMany(Vec<Map<String, Value>>),
     Update(String, Map<String, Value>),
-    /// The column of the conflict.
+    /// The unique column, and the values.
     Upsert(&'static str, Map<String, Value>),
     Delete(String),
     UpdateMany(Chosen, Map<String, Value>),
     DeleteMany(Chosen),
-    /// The record, the relation key, and the ids. The flag says whether links are removed.
+    /// The record, the relation key, and the ids. The flag tells whether links are removed.
     Link(String, String, Vec<String>, bool),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Write {
     pub(super) verb: Verb,
 }
 
-/// An event that a write emits. The images are those of the admin's events, so they are not here.
+/// An event that a write emits. Its images are not here, because they are those of the admin's events.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Emitted {
     pub(super) object: usize,
@@ -45,7 +45,7 @@ pub(super) struct Emitted {
     pub(super) links: Option<(String, BTreeSet<String>)>,
 }
 
-/// The state after a write. Ids of new rows are placeholders until the response has them.
+/// The state after a write. Ids of new rows are placeholders until the response contains them.
 pub(super) struct Left {
     pub(super) state: State,
     pub(super) emitted: Vec<Emitted>,
@@ -76,7 +76,7 @@ struct Call<'a> {
     state: State,
     refusals: Vec<Refusal>,
     emitted: Vec<Emitted>,
-    /// The rows to check at the end of the call: the object, the action, the id, and the fields that were named.
+    /// The rows to check at the end of the call: the object, the action, the id, and the fields that the call named.
     checks: Vec<(usize, &'static str, String, BTreeSet<String>)>,
 }
 
@@ -114,7 +114,7 @@ impl State {
         if let Verb::Upsert(_, values) = &write.verb
             && call.refusals.iter().any(|refusal| refusal.code == "forbidden")
         {
-            // Each named field that a grant for one of the actions lacks may be reported.
+            // Any named field that a grant for one of the actions lacks may be reported.
             for action in ["create", "update"] {
                 let lacking = values.keys().filter(|name| caller.lacks(write.object, action, name));
                 call.refusals.extend(lacking.map(|name| Refusal::of(403, "forbidden", name)));
@@ -203,12 +203,12 @@ impl Call<'_> {
         for (name, value) in values {
             if !self.caller.may_write(object, action, name) {
                 self.refuse_field(403, "forbidden", name);
-                // A grant that reaches no row may not count, regardless of its fields.
+                // A grant that includes no row may not count, no matter which fields it lists.
                 if self.caller.has_valueless(object, action) {
                     self.refuse(403, "forbidden");
                 }
             }
-            // A caller who may read nothing of the object may add to a value without reading it.
+            // If a caller may read nothing of the object, they may add to a value without reading it.
             if is_sum(value) && self.caller.may(object, "read") && !self.caller.knows(object, name) {
                 self.refuse_field(403, "forbidden", name);
             }
@@ -231,7 +231,7 @@ impl Call<'_> {
         }
     }
 
-    /// Refuses values that another row has.
+    /// Refuses values that another row already has.
     fn duplicates(&mut self, object: usize, id: &str) {
         let rows = &self.state.world.rows[object];
         let Some(row) = rows.iter().find(|row| row.id == id) else { return };
@@ -269,7 +269,7 @@ impl Call<'_> {
         for name in ["created_by", "updated_by"] {
             row.insert(name.to_owned(), json!(self.caller.user));
         }
-        // The moments are known from the response on. Until then they are later than all others.
+        // The moments are known only after the response. Until then, they are later than all others.
         for name in ["created_at", "updated_at"] {
             row.insert(name.to_owned(), json!("2100-01-01T00:00:00.000Z"));
         }
@@ -317,7 +317,7 @@ impl Call<'_> {
         let named = values.remove("id").filter(|_| target == "id");
         let wanted = named.clone().unwrap_or_else(|| values.get(target).cloned().unwrap_or(Value::Null));
         let known = self.before.world.rows[object].iter().find(|row| !wanted.is_null() && row.values[target] == wanted);
-        // Otherwise the statement could insert a row without these values.
+        // Without these values, the statement could not insert a row.
         for name in self.before.required(object) {
             if values.get(&name).is_none_or(Value::is_null) {
                 self.refuse_field(400, "not_null_violation", &name);
@@ -410,7 +410,7 @@ impl Call<'_> {
                 }
             }
         }
-        // A row that is deleted itself is not changed before its deletion.
+        // If a row is deleted itself, it is not changed before that.
         self.emitted.retain(|event| !gone.contains(&(event.object, event.id.clone())));
         for (object, id) in &gone {
             for (place, relation) in self.before.world.relations.iter().enumerate().filter(|(_, relation)| relation.is_links()) {
@@ -504,7 +504,7 @@ impl Call<'_> {
             let worlds = (&self.before.world, &self.state.world);
             for unfit in self.caller.fits(worlds, (object, action), (old, new), &fields) {
                 match unfit {
-                    // Each named field that a grant lacks may be reported.
+                    // Any named field that a grant lacks may be reported.
                     Unfit::Check => {
                         self.refuse(403, "forbidden");
                         let lacking = fields.iter().filter(|field| self.caller.lacks(object, action, field));
@@ -534,7 +534,7 @@ impl Answered {
         }
     }
 
-    /// The response to a caller, who sees the state after the write.
+    /// The response to a caller, with the state after the write.
     pub(super) fn expected(&self, state: &State, caller: &Caller) -> Expected {
         match self {
             Answered::Nothing => Expected::fine(204, Value::Null, false),
@@ -551,8 +551,8 @@ impl Answered {
                 let row = state.row(*object, id).expect("the row");
                 let data = match view.sees(*object, row) {
                     true => state.record((caller, &view), *object, row, None, &[]),
-                    // A known difference: a caller without any read on the object sees the whole new record. By the specification
-                    // they see only its id and the values that they sent.
+                    // A known difference: a caller without any read on the object sees the whole new record. According to the
+                    // specification, they see only its id and the values that they sent.
                     false if *status == 201 && !caller.may(*object, "read") => json!(row.values),
                     false => {
                         let is_system = |name: &str| SYSTEM.iter().any(|(system, _)| *system == name);
@@ -602,7 +602,7 @@ impl Write {
         }
     }
 
-    /// Writes that lack one part of this one.
+    /// Writes that lack one part of this write.
     pub(super) fn smaller(&self) -> Vec<Write> {
         let mut all = Vec::new();
         let mut add = |verb: Verb| all.push(Write { object: self.object, verb });
