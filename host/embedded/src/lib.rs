@@ -1,4 +1,4 @@
-//! Serves files for browsers that the binary contains. Files are found by their exact names, and sent gzipped or unpacked with an
+//! Serves browsers the files that the binary contains. Files are found by their exact names, and sent gzipped or unpacked with an
 //! ETag.
 //!
 //! A name changes with the content, so a browser may keep a file forever. This crate must not know axum, callers, or the purpose of the

@@ -117,7 +117,7 @@ impl Rest {
             .with_state(state)
     }
 
-    /// The routes of accounts, for the operator of this server. It needs no credential and has no rate limit, and each request
+    /// The router of accounts, for the operator of this server. It needs no credential and has no rate limit, and each request
     /// has all rights. So nobody else may have access to this router.
     pub fn operator_router(&self) -> Router {
         let state = self.0.clone();

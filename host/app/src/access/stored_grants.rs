@@ -1,5 +1,5 @@
-//! Grants as they are stored and shown. Numbers of the catalogue stand for names in stored conditions and lists of fields, so that
-//! these follow renames.
+//! Grants as they are stored and shown. Stored conditions and lists of fields contain numbers of the catalogue instead of names, so a
+//! rename does not break them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -268,7 +268,8 @@ impl App {
         Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
     }
 
-    /// Returns the same event as it was committed.
+    /// Returns the event with this id, with the parts that the caller may see. `None` if the outbox does not have it, or if the caller may
+    /// not see it.
     pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
         let id = id.to_ascii_lowercase();
         // The read is a scan, because the event may be large even if an index finds it.

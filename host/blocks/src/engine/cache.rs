@@ -77,7 +77,7 @@ impl CompileCache {
         let wanted: HashSet<PathBuf> = whole.flat_map(|file| [partial(&file), file]).collect();
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
         for file in entries.map(|entry| entry.path()).filter(|file| !wanted.contains(file)) {
-            // A file may still be being written, or another refresh may have removed it. This needs no log line.
+            // The removal can fail, because the file is still being written or another refresh has removed it. This needs no log line.
             let _ = std::fs::remove_file(file);
         }
     }

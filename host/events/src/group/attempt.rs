@@ -186,7 +186,8 @@ impl Group {
     }
 }
 
-/// The outcome if it is not known whether the group may get the event. If the database does not answer, no attempt counts.
+/// The outcome if it is not known whether the group may get the event. If the database does not answer, this does
+/// not count as an attempt.
 fn undecided(error: Error) -> Attempt {
     match error.code {
         Code::Unavailable => Attempt::Released,

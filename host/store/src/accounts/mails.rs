@@ -17,7 +17,7 @@ pub enum MailKind {
     ChangeEmail,
     /// Tells the earlier address that the account has another address now. This mail has no link.
     EmailChanged,
-    /// The user deletes the account.
+    /// The user deletes the account with a link.
     DeleteUser,
 }
 

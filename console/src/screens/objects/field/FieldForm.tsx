@@ -63,7 +63,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
         <Rule label="Required" hint="A record cannot be without a value." checked={field.required === true} onChange={(required) => onChange({ required })} error={error("required")} />
         <Rule
           label="Unique"
-          hint={isComparable(type) ? "No two records have the same value. Text holds 2,000 bytes at most then." : `${typeInfo(type).label} values cannot be compared.`}
+          hint={isComparable(type) ? "No two records have the same value. A unique text can have at most 2,000 bytes." : `${typeInfo(type).label} values cannot be compared.`}
           checked={field.isUnique === true}
           disabled={!isComparable(type) && field.isUnique !== true}
           onChange={(isUnique) => onChange({ isUnique })}

@@ -27,7 +27,8 @@ const KINDS: [&str; 19] = [
     "json",
     "uuid",
 ];
-/// The first objects have a field of each type. Each other object has this number of types.
+/// The first object of a world has a field of each type. Each other object has fields of this many types besides the first ones
+/// ([`KINDS_OF_ALL`]).
 const KINDS_OF_OTHERS: usize = 8;
 /// All objects have fields of the first types.
 const KINDS_OF_ALL: usize = 3;
