@@ -11,15 +11,13 @@ mod http;
 mod log;
 mod log_sink;
 mod secrets;
+pub(crate) mod service;
 mod wasi;
 mod wasi_http;
 
 use blockbase_app::schema::Error;
 
 use bindings::blockbase::block::types;
-
-pub(crate) use wasi::Wasi;
-pub(crate) use wasi_http::Outgoing;
 
 /// The interfaces that a manifest's `requires.plugins` may name.
 pub const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];

@@ -3,35 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blockbase_app::schema::Result;
-use blockbase_app::{App, Caller, InstalledBlock};
 use blockbase_outbound::Client;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
+use wasmtime_wasi::{WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
 use crate::engine::executors::Executors;
 use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
 use crate::host::log_sink::LogSink;
-use crate::host::{Outgoing, Wasi};
+use crate::host::service::Service;
+use crate::host::wasi::Wasi;
+use crate::host::wasi_http::Outgoing;
 
 /// The maximum number of bytes that the headers of one request or response of `wasi:http` take in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
-
-/// The operations and rights of a call. There is no `Service` while an install only tests the block.
-pub(crate) struct Service {
-    pub(crate) app: Arc<App>,
-    pub(crate) block: Arc<InstalledBlock>,
-    pub(crate) caller: Caller,
-}
-
-impl Service {
-    /// Makes sure that the caller still has its rights, because a call can take minutes.
-    pub(crate) async fn recheck(self: &Arc<Self>, executors: &Arc<Executors>) -> Result<()> {
-        let service = Arc::clone(self);
-        executors.serve(async move { service.app.recheck(&service.caller).await }).await
-    }
-}
 
 /// The limits of a call, and the parts of the server that it uses.
 pub(crate) struct Means {
@@ -178,5 +164,21 @@ impl ResourceLimiter for CallState {
         }
         self.table_elements = grown;
         Ok(true)
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.count_wasi_call();
+        let (wasi, table) = self.wasi_parts();
+        WasiCtxView { ctx: &mut wasi.context, table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.count_wasi_call();
+        let (hooks, ctx, table) = self.http_parts();
+        WasiHttpCtxView { hooks, table, ctx }
     }
 }

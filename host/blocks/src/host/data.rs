@@ -13,7 +13,8 @@ use super::guest_error;
 use crate::engine::limits::{DATA_BYTES_MAX, LimitHit};
 use crate::host::bindings::blockbase::block::data::Host;
 use crate::host::bindings::blockbase::block::types;
-use crate::host::call::{CallState, Service};
+use crate::host::call::CallState;
+use crate::host::service::Service;
 
 type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
 

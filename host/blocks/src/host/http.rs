@@ -14,26 +14,10 @@ use crate::engine::limits::{BODY_BYTES_MAX, LimitHit};
 use crate::host::bindings::blockbase::block::http::{Host, Request as GuestRequest, Response};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::call::CallState;
-use crate::package::origins::AllowedOrigin;
+use crate::package::origins::check_granted;
 
 /// The maximum number of bytes of the names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
-
-/// Checks that the block may call a URL.
-///
-/// # Errors
-/// `forbidden`, naming the origin.
-pub(crate) fn check_granted(granted: &[String], url: &Url) -> Result<(), Error> {
-    let is_granted = granted.iter().filter_map(|text| AllowedOrigin::parse(text).ok()).any(|origin| origin.allows(url));
-    match is_granted {
-        true => Ok(()),
-        false => {
-            let origin = url.origin().ascii_serialization();
-            let message = format!("The block may not call {origin}: its manifest does not ask for it in `permissions.http`.");
-            Err(Error::new(Code::Forbidden, message))
-        }
-    }
-}
 
 fn refused(message: impl Into<String>) -> Error {
     Error::invalid_request(message)

@@ -1,9 +1,8 @@
 //! WASI preview 2, so that every language's standard library works. Clocks and randomness are real, and standard streams go to the
 //! block's log. Nothing else works.
 
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
 
-use crate::host::call::CallState;
 use crate::host::log_sink::{LogSink, LogStream};
 
 /// The maximum number of bytes of randomness that one request returns.
@@ -35,13 +34,5 @@ impl Wasi {
     pub(crate) fn finish(&self) {
         self.stdout.finish();
         self.stderr.finish();
-    }
-}
-
-impl WasiView for CallState {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.count_wasi_call();
-        let (wasi, table) = self.wasi_parts();
-        WasiCtxView { ctx: &mut wasi.context, table }
     }
 }

@@ -9,12 +9,12 @@ use blockbase_outbound::{Client, Failure, Request, is_reserved};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use url::Url;
-use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpHooks};
 
-use super::http::check_granted;
 use crate::engine::executors::Executors;
 use crate::engine::limits::{BODY_BYTES_MAX, LimitHit, REQUESTS_MAX, Tripped};
-use crate::host::call::{CallState, Service};
+use crate::host::service::Service;
+use crate::package::origins::check_granted;
 
 /// The requests that a call may send, and how many it has sent.
 pub(crate) struct Outgoing {
@@ -63,14 +63,6 @@ impl Outgoing {
             timeout: self.deadline.saturating_duration_since(Instant::now()),
             answer_bytes_max: BODY_BYTES_MAX,
         })
-    }
-}
-
-impl WasiHttpView for CallState {
-    fn http(&mut self) -> WasiHttpCtxView<'_> {
-        self.count_wasi_call();
-        let (hooks, ctx, table) = self.http_parts();
-        WasiHttpCtxView { hooks, table, ctx }
     }
 }
 

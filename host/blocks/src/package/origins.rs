@@ -1,5 +1,6 @@
 //! `permissions.http`: the origins that a block may call.
 
+use blockbase_app::schema::{Code, Error};
 use url::Url;
 
 /// `https://api.example.com`, with a port if it is not the scheme's default. If the first label is `*`, it matches one or more
@@ -43,6 +44,22 @@ impl AllowedOrigin {
             true => host.strip_suffix(&self.host).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         };
         host_fits && url.scheme() == self.scheme && url.port_or_known_default() == self.port
+    }
+}
+
+/// Checks that the block may call a URL.
+///
+/// # Errors
+/// `forbidden`, naming the origin.
+pub(crate) fn check_granted(granted: &[String], url: &Url) -> Result<(), Error> {
+    let is_granted = granted.iter().filter_map(|text| AllowedOrigin::parse(text).ok()).any(|origin| origin.allows(url));
+    match is_granted {
+        true => Ok(()),
+        false => {
+            let origin = url.origin().ascii_serialization();
+            let message = format!("The block may not call {origin}: its manifest does not ask for it in `permissions.http`.");
+            Err(Error::new(Code::Forbidden, message))
+        }
     }
 }
 

@@ -18,7 +18,8 @@ use crate::engine::call_slots::{CallKind, CallSlot};
 use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
-use crate::host::call::{CallState, Means, Service};
+use crate::host::call::{CallState, Means};
+use crate::host::service::Service;
 use crate::package::manifest::invalid;
 
 /// The time that a block may take to report its handlers.
