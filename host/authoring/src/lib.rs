@@ -6,12 +6,14 @@
 
 mod describe;
 mod interface;
+mod language;
 mod pack;
 mod scaffold;
 mod toolchain;
 
 pub use describe::described;
 pub use interface::{Interface, interface_of};
+pub use language::Language;
 pub use pack::{PackError, componentize, pack};
 pub use scaffold::new_block;
-pub use toolchain::{BuildOptions, BuiltBlock, Language, build};
+pub use toolchain::{BuildOptions, BuiltBlock, build};

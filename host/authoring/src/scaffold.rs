@@ -5,7 +5,7 @@ use std::path::Path;
 
 use blockbase_blocks::{INTERFACES, parse_manifest};
 
-use crate::toolchain::Language;
+use crate::language::Language;
 
 /// `(path, bytes)` of every file below `sdk/` and `wit/`, with `/` between the parts.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));

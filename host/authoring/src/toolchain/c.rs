@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BuiltBlock, LINKERS, Project, on_path, output, run, typed};
+use super::project::{BuiltBlock, Project};
+use super::tools::{LINKERS, on_path, output, run, typed};
 
 /// The compilers that may support WebAssembly.
 const COMPILERS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17"];

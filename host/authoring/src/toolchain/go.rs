@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use super::{BuiltBlock, Project, on_path, output, run, typed};
+use super::project::{BuiltBlock, Project};
+use super::tools::{on_path, output, run, typed};
 
 /// The first version that builds libraries for WASI.
 const VERSION_MIN: (u32, u32) = (1, 24);

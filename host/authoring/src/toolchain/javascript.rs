@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{BuildOptions, BuiltBlock, Project, on_path, output, run};
+use super::project::{BuildOptions, BuiltBlock, Project};
+use super::tools::{on_path, output, run};
 use crate::scaffold::{write, write_world};
 
 /// The files in which the author's code may begin. The first one that exists is used.

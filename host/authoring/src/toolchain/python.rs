@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BuiltBlock, Project, on_path, output, run};
+use super::project::{BuiltBlock, Project};
+use super::tools::{on_path, output, run};
 
 /// The version of componentize-py that the SDK is written for.
 const COMPONENTIZE_VERSION: &str = "0.25.1";

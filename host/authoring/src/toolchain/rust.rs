@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BuiltBlock, LINKERS, Project, on_path, output, run};
+use super::project::{BuiltBlock, Project};
+use super::tools::{LINKERS, on_path, output, run};
 
 /// A way to build Rust for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
