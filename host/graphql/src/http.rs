@@ -1,35 +1,26 @@
 //! The surface over HTTP. It determines the kind of a request, and makes the response.
 
 pub(crate) mod accept;
+pub(crate) mod answer;
 pub(crate) mod graphiql;
+pub(crate) mod operation;
 pub(crate) mod sse;
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{Caller, IncomingBody, Invoker, run_offloaded};
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::combinators::BoxBody;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 
 use crate::Graphql;
-use crate::document::coerce::Variables;
-use crate::document::prepare::Prepared;
 use crate::document::request::GraphqlRequest;
 use crate::error::{GraphqlError, refused};
-use crate::execute::Execution;
-use crate::execute::shape::Budget;
 use crate::http::accept::{Form, Refusal};
+use crate::http::answer::{Body, answer, refuse};
+use crate::http::operation::{Asked, Operation};
 use crate::http::sse::only_result;
-
-/// A response body, complete or streamed.
-pub(crate) type Body = BoxBody<Bytes, Infallible>;
-
-const ALLOWED: &str = "GET, POST, PUT, DELETE";
 
 /// Answers a request at `/api/v1/graphql`.
 pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Request<IncomingBody>) -> Response<Body> {
@@ -93,14 +84,6 @@ fn no_asset() -> Response<Body> {
     response
 }
 
-/// The caller, and the form of the response.
-pub(crate) struct Asked {
-    pub(crate) caller: Caller,
-    pub(crate) credentials: blockbase_app::Credentials,
-    pub(crate) request_id: String,
-    pub(crate) form: Form,
-}
-
 async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut parts = value.split(';').map(str::trim);
@@ -144,108 +127,4 @@ impl Graphql {
             _ => answer(StatusCode::OK, form, operation.run().await),
         }
     }
-}
-
-/// An operation that is ready to run.
-pub(crate) struct Operation {
-    pub(crate) graphql: Arc<Graphql>,
-    pub(crate) asked: Asked,
-    prepared: Prepared,
-    name: Option<String>,
-    variables: Variables,
-}
-
-impl Operation {
-    /// The number of bytes of the variables that the client sent.
-    pub(crate) fn variable_bytes(&self) -> usize {
-        self.variables.bytes()
-    }
-
-    /// # Errors
-    /// The reason why the request is refused.
-    pub(crate) async fn prepare(
-        graphql: &Arc<Graphql>,
-        mut asked: Asked,
-        request: GraphqlRequest,
-        only_queries: bool,
-    ) -> Result<Operation, Refusal> {
-        asked.caller = asked.caller.with_one_answer(graphql.app.settings().answer_bytes_max);
-        let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
-        let name = request.operation_name;
-        let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
-        let variables = run_offloaded(request.variables.bytes(), || Variables::of(&prepared.view, operation, &request.variables));
-        let variables = variables.map_err(Refusal::Invalid)?;
-        drop(request.variables);
-        Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
-    }
-
-    /// The operation with everything that its execution needs.
-    pub(crate) fn with<'s>(&'s self) -> Option<Execution<'s>> {
-        let operation = self.prepared.operation(self.name.as_deref()).ok()?;
-        Some(Execution {
-            app: &self.graphql.app,
-            view: &self.prepared.view,
-            introspecting: &self.graphql.introspecting,
-            caller: &self.asked.caller,
-            request_id: &self.asked.request_id,
-            document: &self.prepared.document,
-            operation,
-            operation_name: self.name.as_deref(),
-            variables: &self.variables,
-            budget: Arc::new(Budget::new(self.graphql.app.settings().answer_bytes_max)),
-            argument_bytes: AtomicUsize::new(0),
-        })
-    }
-
-    pub(crate) fn ty(&self) -> OperationType {
-        self.with().map_or(OperationType::Query, |execution| execution.operation.ty)
-    }
-
-    /// Runs a query or a mutation. Returns `{ data, errors? }`.
-    pub(crate) async fn run(&self) -> Vec<u8> {
-        match self.with() {
-            Some(execution) => execution.run().await,
-            None => refused(&[Error::internal("a prepared operation is missing in its document").into()]),
-        }
-    }
-}
-
-/// A response with a complete body.
-pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<Body> {
-    let form = if form == Form::Graphql { form } else { Form::Json };
-    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
-    if status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
-    }
-    response
-}
-
-/// The response to a request that is not executed.
-pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
-    let status = form.status(&refusal);
-    let retry_after_s = match &refusal {
-        Refusal::Invalid(errors) => errors.first().and_then(|error| error.error.retry_after_s),
-        Refusal::Malformed(error) => error.retry_after_s,
-        Refusal::Method => None,
-    };
-    let body = match refusal {
-        Refusal::Invalid(errors) => refused(&errors),
-        Refusal::Malformed(error) => refused(&[error.into()]),
-        Refusal::Method => {
-            let message = format!("Send queries by GET or POST, and mutations by POST. The methods of this path are {ALLOWED}.");
-            refused(&[Error::new(Code::MethodNotAllowed, message).into()])
-        }
-    };
-    let mut response = answer(status, form, body);
-    if let Some(seconds) = retry_after_s {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
-    }
-    response
 }

@@ -10,35 +10,19 @@ mod error;
 mod execute;
 mod hints;
 mod http;
+mod surface;
 mod view;
 
 use std::sync::Arc;
 
 use ::http::{Request, Response};
-use blockbase_app::{App, IncomingBody, Invoker};
-use tokio::sync::watch;
+use blockbase_app::{IncomingBody, Invoker};
 
-use crate::http::Body;
-use crate::http::sse::Connections;
-use crate::view::views::Views;
+use crate::http::answer::Body;
 
-/// The surface.
-pub struct Graphql {
-    pub(crate) app: Arc<App>,
-    pub(crate) views: Arc<Views>,
-    pub(crate) sse: Connections,
-    /// Permits for introspections.
-    pub(crate) introspecting: execute::introspection::Places,
-    /// Becomes true when the server drains. Open streams then end.
-    pub(crate) draining: watch::Receiver<bool>,
-}
+pub use surface::Graphql;
 
 impl Graphql {
-    pub fn new(app: Arc<App>, draining: watch::Receiver<bool>) -> Arc<Graphql> {
-        let (sse, introspecting) = (Connections::default(), execute::introspection::Places::default());
-        Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse, introspecting, draining })
-    }
-
     /// Answers a request at `/api/v1/graphql`.
     pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<IncomingBody>) -> Response<Body> {
         http::handle(self, invoker, request).await

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use async_graphql::dynamic::Schema;
-use blockbase_app::schema::{Error, Object, Registry, RelationShape, Result, pascal_case};
+use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
 use blockbase_app::{LinkChange, Visible};
 use tokio::sync::OnceCell;
 
@@ -216,18 +216,5 @@ impl View {
     /// The complete schema, if it has been built.
     pub(crate) fn ready_schema(&self) -> Option<&Schema> {
         self.schema.get()
-    }
-
-    /// The complete schema. The first call builds it, on the blocking pool.
-    ///
-    /// # Errors
-    /// `internal`.
-    pub(crate) async fn whole_schema(self: &Arc<Self>) -> Result<&Schema> {
-        self.schema
-            .get_or_try_init(|| async {
-                let view = Arc::clone(self);
-                tokio::task::spawn_blocking(move || schema::build(&view, &|_| true)).await.map_err(Error::internal)?
-            })
-            .await
     }
 }

@@ -46,6 +46,21 @@ impl Extension for Validation {
     }
 }
 
+impl View {
+    /// The complete schema. The first call builds it, on the blocking pool.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub(crate) async fn whole_schema(self: &Arc<Self>) -> Result<&Schema> {
+        self.schema
+            .get_or_try_init(|| async {
+                let view = Arc::clone(self);
+                tokio::task::spawn_blocking(move || build(&view, &|_| true)).await.map_err(Error::internal)?
+            })
+            .await
+    }
+}
+
 /// The schema of those objects of a view that `includes` accepts, without relations to other objects.
 ///
 /// # Errors
