@@ -1,14 +1,20 @@
 //! JSON-RPC answers that do not come from rmcp, because the error occurs before or after rmcp's work.
 
+use std::convert::Infallible;
+
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::{Answer, hints};
+use crate::hints;
+
+/// An answer of the surface.
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// The text is not JSON.
 pub(crate) const PARSE_ERROR: i32 = -32700;

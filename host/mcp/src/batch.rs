@@ -8,10 +8,11 @@ use http::request::Parts;
 use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 
+use crate::answer::Answer;
 use crate::call::Invoked;
 use crate::message::Message;
 use crate::post::unreadable;
-use crate::{Answer, Mcp, answer};
+use crate::{Mcp, answer};
 
 /// The maximum number of messages in one array.
 const MESSAGES_MAX: usize = 50;

@@ -14,10 +14,11 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::value::RawValue;
 
+use crate::answer::Answer;
 use crate::call::{Call, Invoked};
 use crate::message::{Malformed, Message, SESSION_HEADER, accepts, has_batches, is_json, is_without_sessions, wants_no_session};
 use crate::tools::Shown;
-use crate::{Answer, Mcp, answer};
+use crate::{Mcp, answer};
 
 /// The request that begins a session.
 const INITIALIZE: &str = "initialize";

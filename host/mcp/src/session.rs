@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-use crate::Answer;
 use crate::answer;
+use crate::answer::Answer;
 use crate::message::SESSION_HEADER;
 
 /// The maximum number of sessions in one process.

@@ -10,10 +10,11 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::{mpsc, watch};
 
+use crate::answer::Answer;
 use crate::call::Invoked;
 use crate::session::StreamOfSession;
 use crate::watch::{Watched, every};
-use crate::{Answer, Mcp, answer, message};
+use crate::{Mcp, answer, message};
 
 /// The maximum number of frames that wait for the client.
 const FRAMES_AHEAD: usize = 4;

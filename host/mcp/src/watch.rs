@@ -7,8 +7,8 @@ use blockbase_app::{App, Authority, CALLER_RECHECK, Caller, Credentials};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::admission::require_admission;
 use crate::call::Invoked;
-use crate::require_admission;
 use crate::session::Owner;
 use crate::tools::Shown;
 
