@@ -1,22 +1,19 @@
 //! The dispatcher: finds the consumer groups that have waiting deliveries, and starts a task for each group.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod wake;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blockbase_app::App;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::{MissedTickBehavior, interval};
 
-use crate::Settings;
-use crate::group;
+use crate::settings::Settings;
 use crate::throttle::Throttle;
-use crate::wakeups::{Wakeup, Wakeups};
 
-/// If several retries of a group become due within this time, they share one lookup.
-const WAKE_STEP: Duration = Duration::from_millis(20);
 /// After this many calls in a row without a response, an endpoint counts as unavailable.
 const UNANSWERED_MAX: u32 = 3;
 /// The maximum number of calls of block handlers for events that run at the same time, in all blocks together. The limit leaves
@@ -30,7 +27,7 @@ pub(crate) struct Dispatcher {
     pub(crate) throttle: Throttle,
     pub(crate) block_calls: Arc<Semaphore>,
     groups: Mutex<HashMap<String, Arc<Running>>>,
-    /// Groups that will be served later, each with the instant in steps of [`WAKE_STEP`].
+    /// Groups that will be served later, each with the instant in steps of [`wake::WAKE_STEP`].
     planned: Mutex<HashSet<(String, u128)>>,
     /// For each group, the number of its last calls in a row that got no response.
     unanswered: Mutex<HashMap<String, u32>>,
@@ -61,24 +58,6 @@ impl Running {
     }
 }
 
-/// Makes sure that a group can be served again if a bug ends its task.
-struct Guard {
-    dispatcher: Arc<Dispatcher>,
-    consumer: String,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let mut groups = self.dispatcher.groups.lock();
-            groups.remove(&self.consumer);
-            if groups.is_empty() {
-                self.dispatcher.idle.notify_waiters();
-            }
-        }
-    }
-}
-
 impl Dispatcher {
     pub(crate) fn new(app: Arc<App>, settings: Settings) -> Arc<Dispatcher> {
         Arc::new(Dispatcher {
@@ -93,67 +72,6 @@ impl Dispatcher {
             is_draining: AtomicBool::new(false),
             idle: Notify::new(),
         })
-    }
-
-    /// Looks for work at the start, after each wakeup, and at each poll. It never ends.
-    pub(crate) async fn run(self: Arc<Self>, wakeups: Wakeups) {
-        let mut poll = interval(self.settings.poll);
-        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut subscriptions = self.app.watch_subscriptions();
-        loop {
-            let wakeup = tokio::select! {
-                wakeup = wakeups.next() => wakeup,
-                _ = poll.tick() => Wakeup::Anything,
-                Ok(()) = subscriptions.changed() => Wakeup::Anything,
-            };
-            let groups: BTreeSet<String> = match wakeup {
-                Wakeup::Groups(groups) => groups,
-                Wakeup::Anything => match self.app.groups_with_work().await {
-                    Ok(groups) => groups.into_iter().collect(),
-                    Err(error) => {
-                        tracing::warn!(error.cause = %error, "due deliveries could not be read");
-                        continue;
-                    }
-                },
-            };
-            for group in groups {
-                self.wake(group);
-            }
-        }
-    }
-
-    /// Starts a task that serves a group. If one is already running, it is notified that there may be more deliveries.
-    pub(crate) fn wake(self: &Arc<Self>, consumer: String) {
-        let mut groups = self.groups.lock();
-        if let Some(running) = groups.get(&consumer) {
-            running.has_more.store(true, Ordering::Release);
-            running.more.notify_one();
-            return;
-        }
-        if self.is_draining() {
-            return;
-        }
-        let running = Arc::new(Running::default());
-        groups.insert(consumer.clone(), Arc::clone(&running));
-        let guard = Guard { dispatcher: Arc::clone(self), consumer: consumer.clone() };
-        tokio::spawn(async move {
-            group::serve(Arc::clone(&guard.dispatcher), consumer, running).await;
-        });
-    }
-
-    /// Serves a group after a pause. The group is served only once, even if many of its deliveries wait for the same moment.
-    pub(crate) fn wake_later(self: &Arc<Self>, consumer: &str, pause: Duration) {
-        let step = (self.began.elapsed() + pause).as_millis() / WAKE_STEP.as_millis() + 1;
-        let plan = (consumer.to_owned(), step);
-        if !self.planned.lock().insert(plan.clone()) {
-            return;
-        }
-        let dispatcher = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(pause + WAKE_STEP).await;
-            dispatcher.planned.lock().remove(&plan);
-            dispatcher.wake(plan.0);
-        });
     }
 
     /// Whether the group's receiver did not respond to its last calls, or was never called. If so, it gets only one request at a

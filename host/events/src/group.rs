@@ -14,10 +14,10 @@ use blockbase_store::ClaimedDelivery;
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span};
 use tokio::sync::{Semaphore, mpsc};
 
-pub(crate) use attempt::{Failed, deliver_to_block, log_event, may_deliver};
 use scan_start::ScanStart;
 
 use crate::dispatcher::{Dispatcher, Running};
+use crate::handler::may_deliver;
 
 /// The maximum number of deliveries of a webhook that run at the same time. It is one while the endpoint does not respond.
 const WEBHOOK_CALLS_MAX: usize = 16;

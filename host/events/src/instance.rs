@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::dispatcher::Dispatcher;
-use crate::group::{Failed, deliver_to_block, log_event, may_deliver};
+use crate::handler::{Failed, deliver_to_block, log_event, may_deliver};
 
 /// The maximum number of events of one subscription that wait for another attempt.
 const RETRIES_MAX: usize = 1000;

@@ -8,8 +8,10 @@
 mod dispatcher;
 mod feed;
 mod group;
+mod handler;
 mod instance;
 mod mail;
+mod settings;
 mod throttle;
 mod wakeups;
 mod webhook;
@@ -19,29 +21,14 @@ use std::time::Duration;
 
 use blockbase_app::schema::Result;
 use blockbase_app::{App, FeedPump};
-use blockbase_outbound::{Client, Mailer};
 use blockbase_store::BlockLogRow;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use dispatcher::Dispatcher;
+pub use settings::Settings;
 pub use wakeups::Wakeups;
-
-/// The settings that the background work needs.
-#[derive(Clone)]
-pub struct Settings {
-    /// How often the dispatcher looks for work without a hint.
-    pub poll: Duration,
-    /// The time limit of one call of a webhook.
-    pub webhook_timeout: Duration,
-    /// The time limit of one call of a block's handler.
-    pub handler_timeout: Duration,
-    /// The client that makes the calls.
-    pub client: Client,
-    /// Sends mail. `None` if the server sends no mail.
-    pub mailer: Option<Arc<Mailer>>,
-}
 
 /// How often this instance checks, with one short statement, whether another instance changed the schema, the blocks, the
 /// subscriptions or the accounts. The documentation promises that other instances follow a change within half a second.

@@ -6,7 +6,7 @@ use blockbase_app::App;
 use blockbase_outbound::{Mail, MailFailure, Mailer};
 use blockbase_store::ClaimedEvent;
 
-use crate::group::Failed;
+use crate::handler::Failed;
 
 /// Sends the mail of an event. Each attempt makes a new link.
 pub(crate) async fn send(app: &App, mailer: Option<&Mailer>, event: &ClaimedEvent, timeout: Duration) -> Result<(), Failed> {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::group::Failed;
+use crate::handler::Failed;
 
 /// The maximum number of bytes of a response that the ledger keeps.
 const ANSWER_BYTES_KEPT: usize = 500;
