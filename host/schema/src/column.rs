@@ -8,24 +8,8 @@ use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::number::ExactNumber;
 use crate::relationship::Reference;
+use crate::system;
 use crate::value::Value;
-
-/// The columns that every object has.
-pub mod system {
-    /// The id of the record, a UUIDv7.
-    pub const ID: &str = "id";
-    /// The time when the record was created.
-    pub const CREATED_AT: &str = "created_at";
-    /// The time when the record was last changed.
-    pub const UPDATED_AT: &str = "updated_at";
-    /// The creator: the id of a user. If there is no user, the id of an API key. If there is neither, null.
-    pub const CREATED_BY: &str = "created_by";
-    /// The user or API key that last changed the record.
-    pub const UPDATED_BY: &str = "updated_by";
-
-    /// All five names.
-    pub const NAMES: [&str; 5] = [ID, CREATED_AT, UPDATED_AT, CREATED_BY, UPDATED_BY];
-}
 
 /// The type of a column's values. It decides storage, coercion and the JSON form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -218,5 +202,19 @@ impl Column {
     /// Whether `search` searches in the column.
     pub fn is_searchable(&self) -> bool {
         !self.is_system && (self.kind.is_textual() || self.kind.has_options())
+    }
+}
+
+impl Field {
+    /// The default as JSON text, in the form in which records show it.
+    ///
+    /// # Errors
+    /// `invalid_schema` if the default does not fit the definition.
+    pub fn default_shown(&self) -> Result<Option<String>> {
+        let mut out = Vec::new();
+        Ok(Column::of_field(self, 0)?.default.map(|value| {
+            value.write_json(&mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        }))
     }
 }

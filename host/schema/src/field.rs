@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::name::NAME_PATTERN;
 use crate::number::{ExactJson, ExactNumber};
@@ -179,18 +178,6 @@ const PATTERN_BYTES_MAX: usize = 1000;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
-    /// The default as JSON text, in the form in which records show it.
-    ///
-    /// # Errors
-    /// `invalid_schema` if the default does not fit the definition.
-    pub fn default_shown(&self) -> Result<Option<String>> {
-        let mut out = Vec::new();
-        Ok(Column::of_field(self, 0)?.default.map(|value| {
-            value.write_json(&mut out);
-            String::from_utf8_lossy(&out).into_owned()
-        }))
-    }
-
     /// Checks that the definition's keys fit its type. Code that knows the object checks the name.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message).with_field(self.name.clone()));

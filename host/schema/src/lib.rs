@@ -7,6 +7,7 @@
 
 mod action;
 mod code;
+mod coerce;
 mod column;
 mod error;
 mod field;
@@ -24,21 +25,23 @@ mod resource;
 mod value;
 
 pub mod json;
+pub mod system;
 pub mod time;
 
 pub use action::Action;
 pub use code::Code;
-pub use column::{Column, ColumnType, Rules, system};
+pub use coerce::{is_email, is_url, parse_filter_text};
+pub use column::{Column, ColumnType, Rules};
 pub use error::{BUSY_RETRY_AFTER_S, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
 pub use hint::{Hint, HintWords};
 pub use listed::{enumerated, table_rows};
-pub use name::{NAME_PATTERN, check_field_name, check_object_name, is_name, pascal_case};
+pub use name::{NAME_PATTERN, USERS, check_field_name, check_object_name, is_name, pascal_case};
 pub use number::{ExactJson, ExactNumber, is_double};
-pub use object::{Constraints, Object, ObjectDefinition, StoredObject, USERS};
+pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
 pub use quote::{excerpt, excerpt_of, quoted};
 pub use registry::Registry;
 pub use relationship::{OnDelete, Reference, Relation, RelationShape, Relationship, RelationshipDefinition, RelationshipKind};
 pub use resource::Resource;
-pub use value::{TextBounds, Value, is_email, is_url, parse_filter_text};
+pub use value::{TextBounds, Value};

@@ -1,12 +1,15 @@
 //! The rules for names of objects and fields.
 
 use crate::code::Code;
-use crate::column::system;
 use crate::error::{Error, Result};
 use crate::resource::Resource;
+use crate::system;
 
 /// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 48;
+
+/// The name of the object whose records are the users of the service. It is also the resource of their permissions.
+pub const USERS: &str = "users";
 
 /// Prefixes that belong to the service and to the engines.
 const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];

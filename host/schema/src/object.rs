@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::column::{Column, INDEX_BYTES_MAX, system};
+use crate::column::{Column, INDEX_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
-use crate::name::{NAME_PATTERN, check_field_name, check_object_name};
+use crate::name::{NAME_PATTERN, USERS, check_field_name, check_object_name};
 use crate::optional::optional;
 use crate::relationship::{Reference, Relationship, RelationshipKind};
+use crate::system;
 
 /// Rules between the records of an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,9 +52,7 @@ pub struct ObjectDefinition {
     pub indexes: Vec<Vec<String>>,
 }
 
-/// The name of the object whose records are the users of the service. It is also the resource of their permissions.
-pub const USERS: &str = "users";
-/// The number of this object. The numbers of other objects begin with 1.
+/// The number of the object `users`. The numbers of other objects begin with 1.
 const USERS_ID: i64 = 0;
 
 /// The maximum number of fields of one object. SQLite's own limits are 2,000 columns and 32,766 variables.

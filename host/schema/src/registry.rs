@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::name::graphql_names;
-use crate::object::{Object, StoredObject, USERS};
+use crate::name::{USERS, graphql_names};
+use crate::object::{Object, StoredObject};
 use crate::relationship::{OnDelete, Relation, RelationShape, Relationship, RelationshipKind};
 
 /// All objects of one schema version. A request keeps the snapshot that it began with.

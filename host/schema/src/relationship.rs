@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::name::{NAME_PATTERN, check_field_name};
-use crate::object::USERS;
+use crate::name::{NAME_PATTERN, USERS, check_field_name};
 use crate::optional::optional;
 
 /// How many records each side can have.
