@@ -13,6 +13,7 @@ mod logs;
 mod manage;
 mod oci;
 mod operator;
+mod problem;
 mod terminal;
 mod user;
 
@@ -22,13 +23,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::serve::{self, Failure};
+use crate::serve::{self, COMPILE_COMMAND, Failure};
 use crate::variables::VARIABLES;
 
+use problem::Problem;
 pub(crate) use terminal::print_line;
-
-/// The hidden command that compiles one component. The server starts itself with it.
-pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 #[derive(Parser)]
 #[command(
@@ -64,27 +63,12 @@ enum Command {
     CompileComponent { memory_bytes: u64, seconds: u64 },
 }
 
-/// The reason why a command failed, as one or more lines for the user.
-#[derive(Debug)]
-enum Problem {
-    /// The command or the configuration is wrong. The exit code is 2.
-    Usage(String),
-    /// The command failed. The exit code is 1.
-    Failed(String),
-}
-
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Problem {
         match failure {
             Failure::Configuration(line) => Problem::Usage(line),
             Failure::Boot(line) => Problem::Failed(line),
         }
-    }
-}
-
-impl From<String> for Problem {
-    fn from(line: String) -> Problem {
-        Problem::Failed(line)
     }
 }
 

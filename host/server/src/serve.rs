@@ -28,13 +28,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
+use crate::cli::print_line;
 use crate::config::{AdminPair, Config, SetupToken};
 use crate::connection::{Connections, Watched};
 use crate::data_dir::{DataDir, Unusable};
 #[cfg(unix)]
 use crate::operator_socket::OperatorSocket;
 use crate::secret::Kept;
-use crate::{cli, secret, telemetry};
+use crate::{secret, telemetry};
+
+/// The hidden command that compiles one component. The server starts itself with it.
+pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 /// How long running requests may continue when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -123,7 +127,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         memory_bytes_max: config.block_memory_bytes,
         all_memory_bytes_max: config.blocks_memory_bytes,
         client: client.clone(),
-        compiler: (program, cli::COMPILE_COMMAND),
+        compiler: (program, COMPILE_COMMAND),
         compile_limits: CompileLimits::default(),
     };
     let runtime = Runtime::new(runtime_settings, Arc::downgrade(&app)).map_err(Failure::Boot)?;
@@ -154,10 +158,10 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     #[cfg(unix)]
     let operators = OperatorSocket::bind(on_sqlite.then_some(&data_dir), rest.operator_router());
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
-    cli::print_line(&format!("blockbase listens on http://{address}"));
-    cli::print_line(&format!("The console is at {console_url}"));
+    print_line(&format!("blockbase listens on http://{address}"));
+    print_line(&format!("The console is at {console_url}"));
     if is_fresh {
-        cli::print_line(&first_steps(&config, setup_token.as_deref()));
+        print_line(&first_steps(&config, setup_token.as_deref()));
     }
 
     let connections = GracefulShutdown::new();
