@@ -7,12 +7,13 @@ use blockbase_query::ddl::SearchMerge;
 use blockbase_query::{Dialect, Param, Statement};
 use blockbase_schema::Column;
 
+use crate::commit::Commit;
+use crate::committed_event::CommittedEvent;
 use crate::error::DbError;
-use crate::events::CommittedEvent;
 use crate::record::{Page, Record, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
-use crate::{Commit, postgres, sqlite};
+use crate::{postgres, sqlite};
 
 /// The number of pages of SQLite's search index, of 4 KB each, that one step of a merge writes. The step takes some tens of
 /// milliseconds.

@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 use blockbase_query::{Dialect, Param, Statement};
 
 use crate::connection::Connection;
+use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
 use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
@@ -119,22 +120,6 @@ pub enum Outcome {
 
 /// The first key of the lock that an instance needs in order to claim a group's deliveries. The second key is the group's name.
 const CLAIM_LOCK: i32 = 0x6262_6463;
-
-/// The time by the engine's clock, as SQL. It is in milliseconds since the epoch.
-pub(crate) fn database_now(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-        Dialect::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-    }
-}
-
-/// SQL for the condition that `column` is in the list that is bound as `$place`.
-pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
-    match dialect {
-        Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each(${place}))"),
-        Dialect::Postgres => format!("{column} = ANY(${place})"),
-    }
-}
 
 /// The two queues of a group. The statements are forced to use each queue's index. With any other index, they would read
 /// everything that was delivered before.

@@ -55,7 +55,7 @@ pub enum DbError {
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         match error {
-            DbError::Unavailable(cause) => crate::unavailable(cause),
+            DbError::Unavailable(cause) => unavailable(cause),
             DbError::Locked(cause) => {
                 let message =
                     "Others are writing what this request needs, and it waited for them as long as it may. Try again later.";
@@ -66,13 +66,13 @@ impl From<DbError> for Error {
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
             // Another transaction deleted the row of a system table that this one refers to.
             DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
-            DbError::Interrupted => crate::unavailable("a read took too long"),
+            DbError::Interrupted => unavailable("a read took too long"),
             DbError::AnswerTooLarge => Error::answer_too_large(),
             DbError::EventsTooLarge => Error::new(
                 Code::AnswerTooLarge,
                 "The events of this call would have more bytes than one commit may have. Write, delete or link fewer records in one call.",
             ),
-            DbError::StorageFull(cause) => crate::storage_full(Some(cause)),
+            DbError::StorageFull(cause) => storage_full(Some(cause)),
             DbError::NoRoomToSort => Error::new(
                 Code::StorageFull,
                 "The server's storage is full, so nothing large can be sorted. Narrow the filters, sort by an indexed field, or try again \
@@ -159,4 +159,21 @@ fn check(object: &Object, name: &str) -> Error {
         }
         None => Error::new(Code::ConstraintViolation, "A rule of the object was broken."),
     }
+}
+
+/// The error if the database has no room for more data.
+pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let mut error = Error::new(
+        Code::StorageFull,
+        "The server's storage is full. Nothing can be written until there is room again. Reads go on, and so do deletions of records and objects.",
+    );
+    error.cause = cause;
+    error
+}
+
+/// The error if the database cannot be used.
+pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let mut error = Error::new(Code::Unavailable, "The database cannot be reached at the moment. Try again shortly.");
+    error.cause = Some(cause.into());
+    error
 }

@@ -10,8 +10,11 @@
 mod accounts;
 mod blocks;
 mod catalogue;
+mod commit;
+mod committed_event;
 mod connection;
 mod deliveries;
+mod dialect_sql;
 mod error;
 mod events;
 mod instances;
@@ -20,7 +23,9 @@ mod migrate;
 mod outbox_size;
 mod packing;
 mod postgres;
+mod read;
 mod record;
+mod room;
 mod row;
 mod spool;
 mod sqlite;
@@ -29,10 +34,8 @@ mod tasks;
 mod waiting;
 mod webhooks;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blockbase_query::Dialect;
 use blockbase_quota::QuotaOwner;
@@ -45,92 +48,28 @@ pub use accounts::{
 };
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
+pub use commit::{Commit, OnCommit};
+pub use committed_event::{CommittedEvent, EventText};
 pub use connection::Connection;
 pub use deliveries::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts,
     LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,
 };
 pub use error::DbError;
-pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};
+use error::storage_full;
+pub use events::{EventHead, EventPage, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};
 pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
+pub use read::{Cost, Read, ReadCost, Snapshot};
 pub use record::{Page, Record};
+pub use room::Room;
 pub use row::Row;
 pub use spool::{Incomplete, Spool, SpoolReader, SpoolRoom, spool};
 pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
-
-/// What a commit reports about its events in the outbox.
-#[derive(Debug, Default)]
-pub struct Commit {
-    /// Its events in commit order. Only SQLite has them, because there this process is the only writer. On Postgres, the feed
-    /// reads the outbox instead.
-    pub events: Vec<Arc<CommittedEvent>>,
-    /// The topics of its events.
-    pub topics: Vec<String>,
-    /// The consumer groups that have new deliveries.
-    pub consumers: BTreeSet<String>,
-}
-
-/// Called after each commit that wrote to the outbox.
-pub type OnCommit = Arc<dyn Fn(Commit) + Send + Sync>;
-
-/// The cost of a read. It decides where SQLite runs the read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadCost {
-    /// A few rows, found with an index. They are read on the calling thread.
-    Rows,
-    /// Possibly a scan. It runs on the blocking pool, a bounded number at a time.
-    Scan,
-}
-
-/// The cost of a caller's read, as far as its plan shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
-    /// The read may be small. It begins at once, and needs a permit if it turns out to be a scan.
-    Unknown,
-    /// The read looks through many rows or texts, so it needs a permit to begin.
-    Scan,
-}
-
-/// A read by a caller.
-#[derive(Clone, Debug)]
-pub struct Read {
-    /// The version of the schema that its statements were planned on.
-    pub schema: i64,
-    pub cost: Cost,
-    /// For a read with several statements that have to see the same moment: the tables that they read. `None` for a single
-    /// statement.
-    pub tables_of_one_moment: Option<Vec<String>>,
-}
-
-/// A read of one snapshot, which may take long.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// The caller whose connections it uses.
-    pub owner: QuotaOwner,
-    /// The version of the schema that its statements were planned on.
-    pub schema: i64,
-    /// The tables that its statements read.
-    pub tables: Vec<String>,
-    /// How long the snapshot may stay open.
-    pub time_max: Duration,
-}
-
-/// The disk space that the database uses and has, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// The size of the database. On SQLite, this is the file and its write-ahead log.
-    pub size_bytes: i64,
-    /// The free space of the file system, if it is known. Only on SQLite.
-    pub free_bytes: Option<i64>,
-    pub total_bytes: Option<i64>,
-    /// Whether the database accepts writes, as far as this process knows.
-    pub is_enough: bool,
-}
 
 /// The database's location, and its number of connections.
 #[derive(Clone, Debug)]
@@ -516,22 +455,4 @@ where
             Ok(answer)
         })
     }
-}
-
-/// The error if the database has no room for more data.
-pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    let mut error = Error::new(
-        blockbase_schema::Code::StorageFull,
-        "The server's storage is full. Nothing can be written until there is room again. Reads go on, and so do deletions of records and objects.",
-    );
-    error.cause = cause;
-    error
-}
-
-/// The error if the database cannot be used.
-pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    let mut error =
-        Error::new(blockbase_schema::Code::Unavailable, "The database cannot be reached at the moment. Try again shortly.");
-    error.cause = Some(cause.into());
-    error
 }

@@ -3,6 +3,7 @@
 //! The service's own reads and writes never wait behind those of callers. Callers share the other connections. Each caller first
 //! takes a place in a queue that serves callers in turn.
 
+mod session;
 mod statement;
 
 use std::pin::pin;
@@ -10,22 +11,19 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::Statement;
-use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
-use blockbase_schema::{Column, Error, Result};
+use blockbase_quota::{Places, PlacesRule, QuotaOwner};
+use blockbase_schema::{Error, Result};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, TryStreamExt};
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgQueryResult, PgRow};
-use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter, SpooledRows};
-use crate::row::Row;
-use crate::spool::{Spool, Unwanted};
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
+
+pub(crate) use session::Session;
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// Of every eight connections, this many are for the service itself. The service always has at least one. Deliveries use four at
@@ -48,8 +46,6 @@ const CLIENT_CHECK: &str = "50ms";
 const CHEAP_READ: Duration = Duration::from_millis(25);
 /// One snapshot of the database for all statements of a read.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// The number of bytes of rows that are rendered before other tasks of the thread get their turn.
-const BYTES_A_TURN: usize = 256 * 1024;
 
 /// How long a change of the schema waits for other transactions on its table, and how long it may run.
 const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
@@ -66,17 +62,6 @@ pub(crate) struct Postgres {
     url: Arc<str>,
     on_commit: OnCommit,
     has_trigrams: bool,
-}
-
-/// The connection on which a body runs. It belongs to a pool, and may have a transaction.
-pub(crate) struct Session {
-    /// `None` after it was returned to the pool or closed.
-    connection: Option<PoolConnection<Driver>>,
-    /// Whether a statement is running, or still has rows that were not read.
-    is_busy: bool,
-    in_transaction: bool,
-    /// The caller's place. It becomes free when the connection does.
-    _place: Option<Place>,
 }
 
 /// Reads the URL of a database.
@@ -341,200 +326,4 @@ where
             .await?;
     }
     Ok(answer)
-}
-
-/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
-/// server would have to wait for both.
-impl Drop for Session {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && (self.is_busy || self.in_transaction)
-        {
-            drop(connection.detach());
-        }
-    }
-}
-
-impl Session {
-    fn driver(&mut self) -> Result<&mut sqlx::PgConnection, DbError> {
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
-            None => Err(DbError::Other("the connection was given back".into())),
-        }
-    }
-
-    /// Runs statements without parameters.
-    async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        self.is_busy = true;
-        let ran = sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(self.driver()?).await.map_err(statement::db_error);
-        self.is_busy = false;
-        ran.map(|_| ())
-    }
-
-    async fn end(&mut self, sql: &'static str) -> Result<(), DbError> {
-        self.run(sql).await?;
-        self.in_transaction = false;
-        Ok(())
-    }
-
-    async fn begin(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        self.in_transaction = true;
-        self.run(sql).await
-    }
-
-    /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
-    fn end_later(mut self, sql: &'static str) {
-        if self.in_transaction && !self.is_busy {
-            tokio::spawn(async move { self.end(sql).await });
-        }
-    }
-
-    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        let is_plain = statement.params.is_empty();
-        let arguments = statement::arguments(statement.params)?;
-        self.is_busy = true;
-        let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
-            // Definitions are not prepared, because they would only fill the statement cache.
-            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()?).await,
-            false => sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()?).await,
-        };
-        self.is_busy = false;
-        Ok(answer.map_err(statement::db_error)?.rows_affected())
-    }
-
-    /// Gives each row to `take` when it arrives, so that only few rows are in memory. If `take` fails, the rest is not read and the
-    /// connection is closed.
-    async fn each_row(
-        &mut self,
-        statement: Statement,
-        mut take: impl FnMut(&PgRow) -> Result<usize, DbError>,
-    ) -> Result<(), DbError> {
-        let arguments = statement::arguments(statement.params)?;
-        self.is_busy = true;
-        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
-        let mut bytes_of_turn = 0;
-        loop {
-            match rows.try_next().await {
-                Ok(Some(row)) => bytes_of_turn += take(&row)?,
-                Ok(None) => break,
-                Err(error) => {
-                    drop(rows);
-                    self.is_busy = false;
-                    return Err(statement::db_error(error));
-                }
-            }
-            if bytes_of_turn > BYTES_A_TURN {
-                bytes_of_turn = 0;
-                tokio::task::yield_now().await;
-            }
-        }
-        drop(rows);
-        self.is_busy = false;
-        Ok(())
-    }
-
-    pub(crate) async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        let mut found = Vec::new();
-        self.each_row(statement, |row| {
-            found.push(statement::system_row(row)?);
-            Ok(0)
-        })
-        .await?;
-        Ok(found)
-    }
-
-    pub(crate) async fn fetch_json(
-        &mut self,
-        statement: Statement,
-        columns: &[&Column],
-        rows_max: usize,
-        bytes_max: usize,
-    ) -> Result<Page, DbError> {
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max, bytes_max);
-        let mut is_first = true;
-        self.each_row(statement, |row| {
-            if is_first {
-                is_first = false;
-                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                writer.tail(statement::total(row, columns.len())?);
-            }
-            writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))
-        })
-        .await?;
-        Ok(writer.finish())
-    }
-
-    /// Puts rows into a spool. While the spool is full, no row is read, and the database server waits.
-    pub(crate) async fn spool_rows(
-        &mut self,
-        statement: Statement,
-        columns: &[&Column],
-        mut spooled: SpooledRows<'_>,
-        spool: &Spool,
-    ) -> Result<(), DbError> {
-        let arguments = statement::arguments(statement.params)?;
-        // The connection stays busy until all rows are read. So a failure in between closes it.
-        self.is_busy = true;
-        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
-        let mut is_first = true;
-        while let Some(row) = rows.try_next().await.map_err(statement::db_error)? {
-            if std::mem::take(&mut is_first) {
-                statement::check_types(Some(&row), columns.iter().map(|column| column.ty))?;
-            }
-            spooled.row(|index, out| statement::write_cell(out, columns[index].ty, &row, index))?;
-            if let Some(bytes) = spooled.due() {
-                spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted)?;
-                // Rows may arrive so fast that the runtime would not run any other task.
-                tokio::task::yield_now().await;
-            }
-        }
-        drop(rows);
-        self.is_busy = false;
-        match spooled.rest() {
-            Some(bytes) => spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
-        let mut found = None;
-        self.each_row(statement, |row| {
-            if found.is_none() {
-                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                let beyond = statement::beyond(row, columns.len())?;
-                found = Some(writer.record(0, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
-            }
-            Ok(0)
-        })
-        .await?;
-        Ok(found)
-    }
-
-    pub(crate) async fn fetch_records(
-        &mut self,
-        statement: Statement,
-        columns: &[&Column],
-        hidden: usize,
-        bytes_max: usize,
-    ) -> Result<Vec<Record>, DbError> {
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        self.each_row(statement, |row| {
-            if records.is_empty() {
-                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-            }
-            let beyond = statement::beyond(row, columns.len())?;
-            let record = writer.record(hidden, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
-            let size = record.bytes();
-            bytes += size;
-            if bytes > bytes_max {
-                return Err(DbError::AnswerTooLarge);
-            }
-            records.push(record);
-            Ok(size)
-        })
-        .await?;
-        Ok(records)
-    }
 }

@@ -4,11 +4,12 @@ mod contains;
 mod functions;
 mod log;
 mod meter;
+mod session;
 mod space;
 mod statement;
+mod transaction;
 mod writer;
 
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -17,36 +18,25 @@ use std::time::Duration;
 use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection as Driver, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
-use crate::error::DbError;
+use crate::error::{DbError, unavailable};
 use crate::{Cost, OnCommit, Read, ReadCost, Room, Row, Snapshot, migrate};
 
-use meter::{Meter, STEPS_A_REPORT};
+use meter::Meter;
+use session::BUSY_WAIT;
+pub(crate) use session::Session;
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
+use transaction::{SchemaState, batch, run_now};
 
 /// The maximum number of the service's own scans that run at a time. Callers' scans have separate places, so the service never
 /// waits for them.
 const OWN_SCANS_MAX: usize = 4;
 /// The maximum number of callers' scans that run at a time.
 const CALLERS_SCANS_MAX: usize = 8;
-/// The number of prepared statements that each connection keeps.
-const STATEMENTS_KEPT: usize = 256;
-/// The page cache of one reader, in KiB.
-const READER_CACHE_KIB: i64 = 4 * 1024;
-/// The page cache of the writer, in KiB.
-const WRITER_CACHE_KIB: i64 = 16 * 1024;
-/// The number of bytes of the file that a connection maps. It is SQLite's maximum. Mapped reads come from the system's cache,
-/// which all connections share. docs/benchmarks.md shows the cost of a smaller value.
-const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
-/// How long a connection waits for a lock of a foreign process, such as a backup or a shell.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sqlite {
     file: std::path::PathBuf,
@@ -58,24 +48,6 @@ pub(crate) struct Sqlite {
     sort_room: Arc<space::SortRoom>,
     writer: writer::Writer,
     schema: Arc<SchemaState>,
-}
-
-/// The version of the schema. A read compares it to find out whether the schema changed meanwhile.
-///
-/// The number is twice the version. While a version is being committed, the number is one less than twice that version.
-pub(crate) struct SchemaState(AtomicI64);
-
-impl SchemaState {
-    fn is(&self, version: i64) -> bool {
-        self.0.load(Ordering::Acquire) == version * 2
-    }
-
-    fn check(&self, expected: Option<i64>) -> Result<(), DbError> {
-        match expected.is_none_or(|version| self.is(version)) {
-            true => Ok(()),
-            false => Err(DbError::SchemaMoved("the schema has another version by now".into())),
-        }
-    }
 }
 
 impl Sqlite {
@@ -129,7 +101,7 @@ impl Sqlite {
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let begun = self.schema.check(schema).and_then(|()| statement::batch(&mut connection, "BEGIN"));
+        let begun = self.schema.check(schema).and_then(|()| batch(&mut connection, "BEGIN"));
         if let Err(error) = begun {
             return (Err(error.into()), connection.meter().end());
         }
@@ -138,7 +110,7 @@ impl Sqlite {
         // meter.
         let is_spent = connection.meter().end();
         // If the transaction cannot be ended, the connection is dropped and not used again.
-        if statement::batch(&mut connection, "COMMIT").is_ok() {
+        if batch(&mut connection, "COMMIT").is_ok() {
             self.give_back(connection);
         }
         (self.schema.check(schema).map_err(Error::from).and(answer), is_spent)
@@ -156,7 +128,7 @@ impl Sqlite {
         match cost {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
-                let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
+                let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(unavailable)?;
                 self.scan_now((permit, self.log.beside()), None, schema, body).await
             }
         }
@@ -195,7 +167,7 @@ impl Sqlite {
         let scan = move || {
             let _permit = permit;
             if abandoned.load(Ordering::Relaxed) {
-                return Err(crate::unavailable("nobody waits for the read"));
+                return Err(unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
             // Only reads of records need room for sorts, because records may be many and large. Lists of system tables have a
@@ -247,7 +219,7 @@ impl Sqlite {
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
             connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
-            statement::batch(&mut connection, "BEGIN")?;
+            batch(&mut connection, "BEGIN")?;
             // The first read takes the snapshot, so this version belongs to the tables of the snapshot. A later change does not
             // matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;
@@ -331,41 +303,6 @@ impl Drop for RaiseOnDrop {
     }
 }
 
-/// Runs a body's future to its end. On SQLite a body never waits, so one poll is enough.
-fn run_now<T>(future: BoxFuture<'_, Result<T>>) -> Result<T> {
-    future.now_or_never().unwrap_or_else(|| Err(Error::internal("a body waited for something other than its connection")))
-}
-
-/// A connection of the driver, and the meter of its reads.
-pub(crate) struct Session {
-    driver: Driver,
-    pub(super) meter: Arc<Meter>,
-}
-
-impl Session {
-    fn open(file: &Path, is_writer: bool) -> rusqlite::Result<Session> {
-        let meter: Arc<Meter> = Arc::default();
-        let driver = open_driver(file, is_writer, &meter)?;
-        let of_connection = Arc::clone(&meter);
-        driver.progress_handler(STEPS_A_REPORT, Some(move || of_connection.step(STEPS_A_REPORT).is_err()))?;
-        Ok(Session { driver, meter })
-    }
-}
-
-impl Deref for Session {
-    type Target = Driver;
-
-    fn deref(&self) -> &Driver {
-        &self.driver
-    }
-}
-
-impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut Driver {
-        &mut self.driver
-    }
-}
-
 impl Connection {
     /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite, all other writes wait meanwhile, so
     /// the query may take at most a second.
@@ -387,31 +324,4 @@ impl Connection {
             Inner::Postgres(_) => Arc::default(),
         }
     }
-}
-
-fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Result<Driver> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if is_writer {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
-    let driver = Driver::open_with_flags(file, flags)?;
-    driver.busy_timeout(BUSY_WAIT)?;
-    driver.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    driver.pragma_update(None, "journal_mode", "WAL")?;
-    driver.pragma_update(None, "synchronous", "FULL")?;
-    driver.pragma_update(None, "foreign_keys", true)?;
-    driver.pragma_update(None, "trusted_schema", false)?;
-    // Deleted content is overwritten with zeros, so that nobody can read it from the file.
-    driver.pragma_update(None, "secure_delete", true)?;
-    // A reader may sort the whole database, so its sorts use files, which limits its memory. SQLite makes a file only if the
-    // cache is too small. The size of the writer's temporary data is limited, because one call may change only a limited amount.
-    driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
-    driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
-    driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
-    driver.pragma_update(None, "query_only", !is_writer)?;
-    // Without this, a value that is bound to LIMIT makes the prepared statement invalid, so that every list is parsed and planned
-    // again.
-    driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    functions::register(&driver, meter)?;
-    Ok(driver)
 }

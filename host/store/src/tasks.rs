@@ -6,7 +6,7 @@
 use blockbase_query::Dialect;
 
 use crate::connection::Connection;
-use crate::deliveries::database_now;
+use crate::dialect_sql::database_now;
 use crate::error::DbError;
 use crate::makers::{Maker, Suspension, suspension};
 use crate::row::Row;

@@ -8,8 +8,8 @@
 
 use blockbase_query::{Param, Statement};
 
-use super::{among, database_now};
 use crate::connection::Connection;
+use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
 
 /// The number of attempts that are stored of a delivery. They are the last ones.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 
-use super::{among, database_now, topic_condition};
+use super::topic_condition;
 use crate::connection::Connection;
+use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
 use crate::row::Row;
 

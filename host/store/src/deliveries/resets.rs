@@ -3,8 +3,8 @@
 use blockbase_query::{Dialect, Param, Statement};
 
 use super::ledger::LedgerFilter;
-use super::{among, database_now};
 use crate::connection::Connection;
+use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
 
 /// The entries that one window looked at, in their order.

@@ -7,14 +7,13 @@ use blockbase_schema::{Column, ColumnType, json, time};
 use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
 use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
-use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 use crate::record::{Beyond, Page, Record, RecordWriter, SpooledRows};
 use crate::row::{Cell, Row};
 use crate::spool::{Spool, Unwanted};
 
-use super::Session;
 use super::meter::Spent;
+use super::session::Session;
 
 /// Maps SQLite's errors. Their messages name columns as `table.column`, and checks by their names.
 pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
@@ -50,16 +49,6 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
             DbError::SchemaMoved(error.into())
         }
         _ => DbError::Other(error.into()),
-    }
-}
-
-/// Runs a statement without parameters and without rows.
-pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<(), DbError> {
-    match &mut connection.inner {
-        Inner::Sqlite(driver) => {
-            driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)
-        }
-        Inner::Postgres(_) => Err(DbError::Other("not a SQLite connection".into())),
     }
 }
 

@@ -5,10 +5,10 @@
 //! only their own writes. A commit takes the jobs that waited when it began. It ends early if they have written much or taken
 //! long.
 
+mod job;
 mod queue;
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,98 +16,25 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::{Param, Statement};
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::Result;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
-use super::statement::{batch, db_error, execute};
-use super::{SchemaState, run_now};
-use crate::OnCommit;
+use super::statement::{db_error, execute};
+use super::transaction::{SchemaState, batch};
+use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange, show};
-use crate::error::DbError;
+use crate::error::{DbError, unavailable};
 use crate::events::COMMIT_BYTES_FULL;
 
 /// The maximum number of jobs in one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
 /// After this time, no further job begins in a commit. Each caller in the commit waits for all of its jobs.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
-
-/// A caller's write in the queue of the writer.
-trait Job: Send {
-    /// Whether the job changes the schema. Then it needs a separate commit.
-    fn is_schema(&self) -> bool;
-    /// Whether the caller still waits.
-    fn is_wanted(&self) -> bool;
-    /// Runs the body. Returns whether its changes should be committed.
-    fn run(&mut self, connection: &mut Connection) -> bool;
-    /// Whether the body failed because there was no room.
-    fn found_no_room(&self) -> bool;
-    /// Gives the result to the caller, or the reason why there was no commit.
-    fn answer(self: Box<Self>, not_committed: Option<&NotCommitted>);
-}
-
-/// The reason why there was no commit.
-struct NotCommitted {
-    why: String,
-    /// Whether there was no room for it.
-    is_full: bool,
-}
-
-impl NotCommitted {
-    fn new(what: &str, error: &DbError) -> NotCommitted {
-        NotCommitted { why: format!("{what}: {error:?}"), is_full: matches!(error, DbError::StorageFull(_)) }
-    }
-}
-
-struct BodyJob<T, F> {
-    is_schema: bool,
-    body: Option<F>,
-    result: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<T, F> Job for BodyJob<T, F>
-where
-    T: Send,
-    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send,
-{
-    fn is_schema(&self) -> bool {
-        self.is_schema
-    }
-
-    fn is_wanted(&self) -> bool {
-        !self.reply.is_closed()
-    }
-
-    fn run(&mut self, connection: &mut Connection) -> bool {
-        let Some(body) = self.body.take() else { return false };
-        // A panic in one body must not end the writer for all callers.
-        let result = catch_unwind(AssertUnwindSafe(|| run_now(body(connection))))
-            .unwrap_or_else(|_| Err(Error::internal("a write panicked")));
-        let commit = result.is_ok();
-        self.result = Some(result);
-        commit
-    }
-
-    fn found_no_room(&self) -> bool {
-        matches!(&self.result, Some(Err(error)) if error.code == Code::StorageFull)
-    }
-
-    fn answer(self: Box<Self>, not_committed: Option<&NotCommitted>) {
-        let result = match (self.result, not_committed) {
-            (Some(Err(error)), _) => Err(error),
-            (_, Some(NotCommitted { why, is_full: true })) => Err(crate::storage_full(Some(why.clone().into()))),
-            (_, Some(NotCommitted { why, is_full: false })) => Err(crate::unavailable(why.clone())),
-            (Some(Ok(value)), None) => Ok(value),
-            (None, None) => Err(Error::internal("a write was not run")),
-        };
-        // The caller may have disconnected, but the commit is final.
-        let _ = self.reply.send(result);
-    }
-}
 
 pub(super) struct Writer {
     queue: Arc<Queue>,
@@ -137,7 +64,7 @@ impl Writer {
         let queued = self.queue.push(owner, job)?;
         let answer = answer.await;
         queued.answered();
-        answer.map_err(|_| crate::unavailable("the writer has ended"))?
+        answer.map_err(|_| unavailable("the writer has ended"))?
     }
 
     /// Lets the queued writes finish and ends the thread.
@@ -352,7 +279,9 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::AtomicI64;
 
-    use super::super::Session;
+    use blockbase_schema::Code;
+
+    use super::super::session::Session;
     use super::*;
 
     fn queued<F>(body: F) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>)

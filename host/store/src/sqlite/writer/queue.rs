@@ -8,7 +8,8 @@ use blockbase_schema::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Job;
+use super::job::Job;
+use crate::error::unavailable;
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 
 /// The maximum number of callers' jobs in the queue. Further callers wait for a place.
@@ -74,7 +75,7 @@ impl Queue {
     /// `unavailable` with `Retry-After` if no place becomes free in time.
     pub(super) async fn place(&self, owner: &QuotaOwner) -> Result<QueuePlace> {
         if owner.is_service() {
-            let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(crate::unavailable)?;
+            let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(unavailable)?;
             return Ok(QueuePlace::Own { _permit: permit });
         }
         let place =
@@ -90,7 +91,7 @@ impl Queue {
     pub(super) fn push(&self, owner: QuotaOwner, job: Box<dyn Job>) -> Result<Queued<'_>> {
         let mut state = self.state.lock();
         if state.is_closed {
-            return Err(crate::unavailable("the server is shutting down"));
+            return Err(unavailable("the server is shutting down"));
         }
         let number = state.number;
         state.number += 1;
@@ -184,7 +185,7 @@ impl Drop for Closing<'_> {
 mod tests {
     use super::*;
     use crate::connection::Connection;
-    use crate::sqlite::writer::NotCommitted;
+    use crate::sqlite::writer::job::NotCommitted;
 
     /// A job that records its name.
     struct Named(&'static str, Arc<Mutex<Vec<&'static str>>>);

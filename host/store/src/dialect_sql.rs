@@ -1,0 +1,19 @@
+//! Parts of SQL that the engines spell differently.
+
+use blockbase_query::Dialect;
+
+/// The time by the engine's clock, as SQL. It is in milliseconds since the epoch.
+pub(crate) fn database_now(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        Dialect::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    }
+}
+
+/// SQL for the condition that `column` is in the list that is bound as `$place`.
+pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each(${place}))"),
+        Dialect::Postgres => format!("{column} = ANY(${place})"),
+    }
+}
