@@ -6,8 +6,10 @@ use blockbase_schema::{ColumnType, Error, Object, Result, enumerated, json, list
 
 use crate::access::Access;
 use crate::condition::{Reading, Where};
+use crate::filter::Filter;
+use crate::parameter::ListParameter;
 use crate::plan::Selection;
-use crate::request::{Filter, ListParameter, ListRequest};
+use crate::request::ListRequest;
 
 listed! {
     /// The aggregate function. The documents of every surface and the table in `docs/data.md` iterate over [`Function::ALL`].

@@ -25,19 +25,21 @@
 mod memory;
 mod print;
 mod read;
+mod rows_asked;
 mod variables;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blockbase_schema::{Object, RelationShape, enumerated, listed};
+use blockbase_schema::{Object, RelationShape};
 
 use crate::access::Scope;
-use crate::plan::{Comparison, Predicate, Test};
+use crate::predicate::{Comparison, Predicate, Test};
 
 pub use memory::{Image, RelatedRows, image};
 pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{read_counted, split};
+pub use rows_asked::RowsAsked;
 pub use variables::{Variable, Variables};
 
 /// The maximum number of tests in one condition. Each field with an operator is one test.
@@ -73,44 +75,6 @@ pub enum Condition {
     Any(Vec<Condition>),
     /// A condition on related rows.
     Related(Box<Related>),
-}
-
-listed! {
-    /// What a condition asks of the rows of a to-many relation. Its normal form is a [`Quantifier`].
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum RowsAsked {
-        Some,
-        None,
-        Every,
-    }
-}
-
-impl RowsAsked {
-    pub const fn name(self) -> &'static str {
-        match self {
-            RowsAsked::Some => "some",
-            RowsAsked::None => "none",
-            RowsAsked::Every => "every",
-        }
-    }
-
-    /// The words for it in a sentence about a condition.
-    pub const fn words(self) -> &'static str {
-        match self {
-            RowsAsked::Some => "some of",
-            RowsAsked::None => "none of",
-            RowsAsked::Every => "each of",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<RowsAsked> {
-        RowsAsked::ALL.iter().copied().find(|asked| asked.name() == name)
-    }
-
-    /// The text "`some`, `none` or `every`".
-    pub fn enumerated() -> String {
-        enumerated(RowsAsked::ALL.iter().map(|asked| format!("`{}`", asked.name())), "or")
-    }
 }
 
 /// The related rows that have to meet the condition.

@@ -6,7 +6,7 @@ use blockbase_schema::{Error, Object, Registry, Relation, RelationShape, Result,
 
 use crate::access::{Access, Scope};
 use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
-use crate::plan::column_index;
+use crate::predicate::column_index;
 
 /// The maximum number of unknown keys that are reported for one request.
 const UNKNOWN_MAX: usize = 50;

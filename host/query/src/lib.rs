@@ -13,11 +13,14 @@ pub mod expand;
 pub mod limits;
 pub mod operator;
 pub mod plan;
+pub mod predicate;
 pub mod request;
 pub mod sql;
 pub mod topic;
 
 mod dialect;
+mod filter;
+mod parameter;
 
 pub use access::{
     Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, Ground, Known, KnownObjects, Owners, Permissions,
@@ -27,7 +30,9 @@ pub use aggregate::{AggregateRequest, Function};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
+pub use filter::{Filter, FilterValue};
 pub use operator::{Operand, Operator};
-pub use request::{ExportRequest, Filter, FilterValue, ListParameter, ListRequest, Paging, PagingParameters};
+pub use parameter::ListParameter;
+pub use request::{ExportRequest, ListRequest, Paging, PagingParameters};
 pub use sql::{Param, Statement};
 pub use topic::{TopicFilter, TopicPattern};

@@ -1,121 +1,21 @@
 //! A request of the list operation, before it is checked against the schema.
 
-use blockbase_schema::{Error, Hint, Result, excerpt, is_name, json, listed};
+use blockbase_schema::{Error, Hint, Result, excerpt, is_name, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::condition::Where;
 use crate::expand::{Related, expand_paths};
+use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
 use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use crate::operator::Operator;
-
-/// A filter's value as it was sent.
-#[derive(Clone, Debug)]
-pub enum FilterValue {
-    /// The text of a query parameter. The type of the column decides how it is read.
-    Text(String),
-    /// A JSON value, as text.
-    Json(Box<RawValue>),
-}
-
-/// The parameter that holds all filters in other products.
-pub(crate) const FOREIGN_FILTER: &str = "filter";
-
-/// `field operator value`.
-#[derive(Clone, Debug)]
-pub struct Filter {
-    pub field: String,
-    pub operator: Operator,
-    pub value: FilterValue,
-}
+use crate::parameter::ListParameter;
 
 /// A window of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     pub limit: u64,
     pub offset: u64,
-}
-
-listed! {
-    /// A parameter that shapes a list, beside its filters. Parsing and the documents of every surface iterate over them.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum ListParameter {
-        Search,
-        Where,
-        Sort,
-        Page,
-        PageSize,
-        Limit,
-        Offset,
-        Select,
-        Expand,
-        Count,
-    }
-}
-
-impl ListParameter {
-    /// The name in REST, in GraphQL and in the JSON form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ListParameter::Search => "search",
-            ListParameter::Where => "where",
-            ListParameter::Sort => "sort",
-            ListParameter::Page => "page",
-            ListParameter::PageSize => "pageSize",
-            ListParameter::Limit => "limit",
-            ListParameter::Offset => "offset",
-            ListParameter::Select => "select",
-            ListParameter::Expand => "expand",
-            ListParameter::Count => "count",
-        }
-    }
-
-    /// A second name in REST.
-    pub const fn alias(self) -> Option<&'static str> {
-        match self {
-            ListParameter::Search => Some("q"),
-            ListParameter::Where
-            | ListParameter::Sort
-            | ListParameter::Page
-            | ListParameter::PageSize
-            | ListParameter::Limit
-            | ListParameter::Offset
-            | ListParameter::Select
-            | ListParameter::Expand
-            | ListParameter::Count => None,
-        }
-    }
-
-    /// The smallest number that the parameter accepts. `None` if it does not take a number. Only parameters of the window take
-    /// numbers.
-    pub const fn least(self) -> Option<u64> {
-        match self {
-            ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),
-            ListParameter::Offset => Some(0),
-            ListParameter::Search
-            | ListParameter::Where
-            | ListParameter::Sort
-            | ListParameter::Select
-            | ListParameter::Expand
-            | ListParameter::Count => None,
-        }
-    }
-
-    /// The parameter of this name in REST.
-    pub fn named(name: &str) -> Option<ListParameter> {
-        ListParameter::ALL.iter().copied().find(|parameter| parameter.names().any(|known| known == name))
-    }
-
-    /// Its names in REST. A field with one of these names can only be filtered with an explicit operator, except a field called
-    /// `where`.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        [self.name()].into_iter().chain(self.alias())
-    }
-
-    /// The parameters that select the window of the list.
-    pub fn of_window() -> impl Iterator<Item = ListParameter> {
-        ListParameter::ALL.iter().copied().filter(|parameter| parameter.least().is_some())
-    }
 }
 
 impl Default for Paging {

@@ -13,10 +13,11 @@ pub use read::{
     aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, lock, owners, related, visible,
 };
 pub use rows::{
-    RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls, is_long,
+    RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,
     write_converted,
 };
 pub use write::{
     any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
     insert_params, move_links, move_references, referring, referring_ids, restamp, take_links, update, update_many, upsert,
 };
+pub use writer::is_long;

@@ -6,25 +6,8 @@ use std::sync::Arc;
 use blockbase_schema::Object;
 use parking_lot::Mutex;
 
+use super::of_version::OfVersion;
 use super::{Access, Action, Decision, Ground, KnownObjects};
-
-/// Values that were made from one version of the schema.
-#[derive(Debug, Default)]
-pub(super) struct OfVersion<T> {
-    version: i64,
-    kept: T,
-}
-
-impl<T: Default> OfVersion<T> {
-    /// The values that were made from `version`. Values of an older version are dropped. `None` if there are already values of a
-    /// newer version.
-    pub(super) fn of(&mut self, version: i64) -> Option<&mut T> {
-        if self.version < version {
-            *self = OfVersion { version, kept: T::default() };
-        }
-        (self.version == version).then_some(&mut self.kept)
-    }
-}
 
 /// The compiled conditions of one caller's grants, for one version of the schema.
 #[derive(Debug, Default)]

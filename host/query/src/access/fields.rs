@@ -1,24 +1,22 @@
 //! The fields that a grant lists, and the view of an object for callers who may read only some of its fields.
 //!
 //! The fields of a grant apply only to the rows of the same grant: a cell can be read if one grant both includes its row and
-//! lists its field. A field that no grant lists is not known at all. So a reader has their own version of the object ([`Seen`]),
-//! without the unknown columns. In that version, a cell is null unless a grant includes the row and lists the field. Reads,
-//! filters, sorts and searches all run on that version.
+//! lists its field. A field that no grant lists is not known at all. So a reader has their own version of the object
+//! ([`Seen`](super::Seen)), without the unknown columns. In that version, a cell is null unless a grant includes the row and lists
+//! the field. Reads, filters, sorts and searches all run on that version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, system};
+use blockbase_schema::{Action, Column, Error, Object, Registry, Relation, RelationShape, Result, system};
 use parking_lot::Mutex;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::clause::{number_of, number_of_column};
-use super::compiled::OfVersion;
-use super::{Action, Scope};
-use crate::condition::Condition;
+use super::of_version::OfVersion;
 
 /// A list of fields: either some fields, or all fields except some.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,7 +327,7 @@ impl Listed {
 }
 
 /// The relationship behind a many_to_many relation, and whether the object is its source.
-type LinkKey = (i64, bool);
+pub(super) type LinkKey = (i64, bool);
 
 fn link_key(relation: &Relation) -> Option<LinkKey> {
     match relation.shape {
@@ -343,15 +341,15 @@ fn link_key(relation: &Relation) -> Option<LinkKey> {
 pub(super) struct Numbers {
     /// The numbers of the columns, in the order of the columns.
     pub(super) columns: Vec<String>,
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
 }
 
 #[derive(Debug)]
-struct Link {
-    key: LinkKey,
+pub(super) struct Link {
+    pub(super) key: LinkKey,
     /// The key of the relation. Lists use it as the name.
     name: String,
-    number: String,
+    pub(super) number: String,
 }
 
 impl Numbers {
@@ -504,122 +502,5 @@ impl Shapes {
             kept.registries.push((known.clone(), Arc::clone(&reduced)));
         }
         reduced
-    }
-}
-
-/// The rows of an object for a caller who may read only some of its fields, or some fields in some rows only.
-#[derive(Debug)]
-pub struct Seen {
-    /// The object with the columns that the caller knows. Plans refer to these columns.
-    pub object: Arc<Object>,
-    /// The object with all its columns.
-    pub whole: Arc<Object>,
-    /// The rows that the caller may read, as a scope of `whole`.
-    pub rows: Scope,
-    /// The rows that grants without a list of fields include, as a scope of `whole`.
-    pub full_rows: Scope,
-    /// For each column of `object`: its index in `whole`, and the rows in which the column can be read. `None` means all rows of
-    /// `rows`.
-    pub(crate) cells: Vec<(usize, Option<Arc<Condition>>)>,
-    /// The many_to_many relations whose links can be read only in some rows, each with these rows.
-    links: Vec<(LinkKey, Arc<Condition>)>,
-}
-
-impl PartialEq for Seen {
-    fn eq(&self, other: &Seen) -> bool {
-        self.whole.id == other.whole.id
-            && self.rows == other.rows
-            && self.full_rows == other.full_rows
-            && self.cells == other.cells
-            && self.links == other.links
-    }
-}
-
-impl Seen {
-    /// `readable` returns the rows in which a field can be read. `None` means all rows of `rows`.
-    pub(super) fn new(
-        (object, whole): (Arc<Object>, Arc<Object>),
-        (rows, full_rows): (Scope, Scope),
-        numbers: &Numbers,
-        readable: impl Fn(&str) -> Option<Condition>,
-    ) -> Seen {
-        let mut shared: Vec<Arc<Condition>> = Vec::new();
-        let mut readable = |number: &str| {
-            let condition = readable(number)?;
-            Some(match shared.iter().find(|known| ***known == condition) {
-                Some(known) => Arc::clone(known),
-                None => {
-                    shared.push(Arc::new(condition));
-                    Arc::clone(&shared[shared.len() - 1])
-                }
-            })
-        };
-        let places = object.columns.iter().filter_map(|column| whole.column_index(&column.name));
-        let cells = places.map(|place| {
-            let is_id = whole.columns[place].name == system::ID;
-            (place, if is_id { None } else { readable(&numbers.columns[place]) })
-        });
-        let cells = cells.collect();
-        let links = numbers.links.iter().filter_map(|link| Some((link.key, readable(&link.number)?))).collect();
-        Seen { object, whole, rows, full_rows, cells, links }
-    }
-
-    /// The rows in which a column of `object` can be read. `None` means all rows of `rows`.
-    pub fn readable(&self, column: usize) -> Option<&Arc<Condition>> {
-        self.cells.get(column).and_then(|(_, readable)| readable.as_ref())
-    }
-
-    /// The rows whose links can be read. `None` means all rows of `rows`.
-    pub fn readable_links(&self, shape: RelationShape) -> Option<&Arc<Condition>> {
-        let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
-        self.links.iter().find(|(key, _)| *key == (relationship_id, is_source)).map(|(_, readable)| readable)
-    }
-
-    /// The many_to_many relations whose links can be read only in some rows, each with these rows.
-    pub(crate) fn masked_links(&self) -> impl Iterator<Item = (i64, bool, &Arc<Condition>)> {
-        self.links.iter().map(|((relationship_id, is_source), readable)| (*relationship_id, *is_source, readable))
-    }
-
-    /// The rows in which a column can be read. `None` for a column that is not known.
-    pub fn rows_with(&self, column: &str) -> Option<Scope> {
-        let (_, readable) = self.cells.get(self.object.column_index(column)?)?;
-        Some(self.rows_that(readable.as_ref()))
-    }
-
-    /// The rows whose links can be read.
-    pub fn rows_with_links(&self, shape: RelationShape) -> Scope {
-        self.rows_that(self.readable_links(shape))
-    }
-
-    fn rows_that(&self, condition: Option<&Arc<Condition>>) -> Scope {
-        match condition {
-            None => self.rows.clone(),
-            Some(condition) => self.rows.and(&Scope::Where(Arc::clone(condition)), &self.whole),
-        }
-    }
-
-    /// The same, but only with the rows that `other` includes too. `other` is a scope of `whole`.
-    pub(super) fn within(&self, other: &Scope) -> Seen {
-        Seen {
-            object: Arc::clone(&self.object),
-            whole: Arc::clone(&self.whole),
-            rows: self.rows.and(other, &self.whole),
-            full_rows: self.full_rows.and(other, &self.whole),
-            cells: self.cells.clone(),
-            links: self.links.clone(),
-        }
-    }
-
-    fn conditions(&self) -> impl Iterator<Item = &Arc<Condition>> {
-        self.cells.iter().filter_map(|(_, readable)| readable.as_ref()).chain(self.links.iter().map(|(_, readable)| readable))
-    }
-
-    pub(super) fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
-        self.rows.objects_into(objects);
-        self.conditions().for_each(|condition| condition.objects_into(objects));
-    }
-
-    pub(super) fn reads_texts(&self) -> bool {
-        self.rows.reads_texts() || self.conditions().any(|condition| condition.reads_texts())
     }
 }

@@ -6,7 +6,7 @@ use blockbase_schema::json::Members;
 use blockbase_schema::{Object, Result, Value, fold};
 
 use super::{Condition, Quantifier, Related};
-use crate::plan::{Comparison, Test};
+use crate::predicate::{Comparison, Test};
 
 /// A row's values, in the order of `Object::columns`.
 pub type Image = Vec<Value>;

@@ -4,7 +4,7 @@ use blockbase_schema::{Object, Value, json};
 
 use super::{Condition, Quantifier, Related, RowsAsked};
 use crate::operator::Operator;
-use crate::plan::{Comparison, Predicate, Test};
+use crate::predicate::{Comparison, Predicate, Test};
 
 impl Condition {
     /// The condition on rows of `object` as JSON. Reading it again gives the same condition.

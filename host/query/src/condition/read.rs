@@ -14,10 +14,11 @@ use super::{
     Quantifier, Related, RowsAsked, STEPS_MAX,
 };
 use crate::access::Access;
+use crate::filter::{Filter, FilterValue};
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
-use crate::plan::{Comparison, Predicate, Test, predicate};
-use crate::request::{Filter, FilterValue, ListParameter};
+use crate::parameter::ListParameter;
+use crate::predicate::{Comparison, Predicate, Test, predicate};
 
 /// A condition as it was sent: JSON text.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 
-use super::column_index;
 use super::selection::Selection;
 use crate::access::Access;
 use crate::condition::Reading;
 use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};
+use crate::predicate::column_index;
 use crate::request::{ListRequest, Paging};
 
 /// The list operation.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result};
 
-use super::{ListPlan, column_index};
+use super::ListPlan;
 use crate::access::{Access, Scope};
 use crate::limits::NAMES_MAX;
+use crate::predicate::column_index;
 
 /// A foreign key that an export writes as a unique field of the related record. If the caller may not see the record, or if the
 /// field of the record is null, the export writes the id.

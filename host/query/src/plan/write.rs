@@ -5,8 +5,9 @@ use std::sync::Arc;
 use blockbase_schema::json::Members;
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Relation, Result, TextBounds, Value, fold_into, system};
 
-use super::{RecordPlan, column_index};
+use super::RecordPlan;
 use crate::access::{Access, Scope};
+use crate::predicate::column_index;
 
 /// The actor and the time of a write, from which the stamps are made.
 #[derive(Debug, Clone)]

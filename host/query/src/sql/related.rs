@@ -22,12 +22,13 @@ use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::Param;
 use super::write::link_sides;
-use super::writer::{Lead, Place, Writer};
+use super::writer::{Lead, Place, Way, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
 use crate::dialect::{Dialect, quote};
-use crate::plan::{Comparison, ListPlan, SearchBy, Selection, Test};
+use crate::plan::{ListPlan, SearchBy, Selection};
+use crate::predicate::{Comparison, Test};
 
 /// The maximum number of rows that a probe finds. If it finds one more, there are many. Two probes of this size stay within the
 /// steps that a read of SQLite may take on the calling thread.
@@ -39,18 +40,6 @@ const ROWS_FIRST_MAX: usize = 250;
 const PAGE_ROWS_MAX: i64 = 5000;
 /// The maximum number of values that conditions may bind in a statement that contains the conditions several times.
 const REPEATED_VALUES_MAX: usize = 1000;
-
-/// The way in which the SQL of conditions on related rows is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    ByRow,
-    ByList,
-    /// By row for the rows of the probe `svc_first`, and by list for all others.
-    FirstByRow,
-    /// The same for a page. But a condition on a foreign key is tested by row, because finding one row takes no longer than
-    /// looking into a list.
-    Page,
-}
 
 /// A page in the order of an index: its order as SQL, and the number of rows that it reads and skips.
 pub(super) struct Page<'a> {

@@ -32,13 +32,8 @@ pub fn column_page(dialect: Dialect, object: &Object, column: &Column, range: Ro
     writer.finish()
 }
 
-/// Whether the values of a column can be so long that only some of them should be in memory at the same time.
-pub fn is_long(column: &Column) -> bool {
-    matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
-}
-
-/// Finds the last of the next rows whose values of a long column ([`is_long`]) have at most `bytes_max` bytes together. Returns
-/// its id as text. The result includes at least one row, however long its value is.
+/// Finds the last of the next rows whose values of a long column ([`is_long`](super::is_long)) have at most `bytes_max` bytes
+/// together. Returns its id as text. The result includes at least one row, however long its value is.
 pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range: RowRange, bytes_max: i64) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let after = writer.bind(Param::Uuid(Some(range.after)));

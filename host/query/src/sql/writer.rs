@@ -5,14 +5,13 @@ use std::sync::Arc;
 use blockbase_schema::{Column, ColumnType, Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
-use super::related::Way;
-use super::rows::is_long;
 use super::search::{like_pattern, trigram_query};
 use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
-use crate::plan::{Comparison, CreatePlan, NamePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
+use crate::plan::{CreatePlan, NamePlan, RecordPlan, SearchBy, Selection};
+use crate::predicate::{Comparison, Predicate, Test};
 
 pub(super) struct Writer {
     pub(super) dialect: Dialect,
@@ -32,8 +31,25 @@ pub(super) struct Writer {
     tables: Vec<(&'static str, String)>,
 }
 
+/// The way in which the SQL of conditions on related rows is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    ByRow,
+    ByList,
+    /// By row for the rows of the probe `svc_first`, and by list for all others.
+    FirstByRow,
+    /// The same for a page. But a condition on a foreign key is tested by row, because finding one row takes no longer than
+    /// looking into a list.
+    Page,
+}
+
 /// A column that leads to rows, and a function that writes the test of this column from its name in SQL.
 pub(super) type Lead<'a> = (usize, &'a dyn Fn(&str) -> String);
+
+/// Whether the values of a column can be so long that only some of them should be in memory at the same time.
+pub fn is_long(column: &Column) -> bool {
+    matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
+}
 
 /// The name of the column that replaces the id in look-ups of links that can be read only in some rows.
 fn link_column(relationship_id: i64, is_source: bool) -> String {

@@ -1,0 +1,231 @@
+//! Tests of one column, and the filters that become tests.
+
+use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, parse_filter_text};
+
+use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
+use crate::limits::LIST_ITEMS_MAX;
+use crate::operator::{Operand, Operator};
+
+/// One test of one column. `column` is an index into `Object::columns`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicate {
+    pub column: usize,
+    pub test: Test,
+}
+
+/// How a column is compared with one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    /// Not equal, or null.
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+/// The test of a predicate on its column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// A comparison with a value that is not null.
+    Compare(Comparison, Value),
+    /// `in`, or `nin` if negated. `nin` is also true for nulls, unless null is among the values.
+    In {
+        values: Vec<Value>,
+        negated: bool,
+    },
+    IsNull,
+    IsNotNull,
+    /// `like`, or `ilike` if case is folded: the column contains each of the texts.
+    Contains {
+        texts: Vec<String>,
+        fold_case: bool,
+    },
+}
+
+impl Test {
+    /// Whether the test is true for null.
+    pub(crate) fn holds_on_null(&self) -> bool {
+        match self {
+            Test::IsNull | Test::Compare(Comparison::NotEqual, _) => true,
+            Test::In { values, negated } => values.contains(&Value::Null) != *negated,
+            Test::IsNotNull | Test::Compare(..) | Test::Contains { .. } => false,
+        }
+    }
+
+    /// The number of values that the test binds.
+    pub(crate) fn values(&self) -> usize {
+        match self {
+            Test::In { values, .. } => values.len(),
+            Test::IsNull | Test::IsNotNull => 0,
+            Test::Contains { texts, .. } => texts.len(),
+            Test::Compare(..) => 1,
+        }
+    }
+}
+
+pub(crate) fn column_index(object: &Object, name: &str) -> Result<usize> {
+    object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))
+}
+
+/// A filter as a test of a column.
+pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
+    let index = column_index(object, &filter.field).map_err(|error| match (filter.field.as_str(), &filter.value) {
+        (FOREIGN_FILTER, FilterValue::Text(_)) => error.with_hint(Hint::FilterByField),
+        _ => error,
+    })?;
+    let column = &object.columns[index];
+    if !filter.operator.applies_to(column.ty) {
+        let message = format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name());
+        return Err(Error::invalid_request(message).with_field(column.name.clone()));
+    }
+    let test = match filter.operator {
+        Operator::IsNull => Test::IsNull,
+        Operator::IsNotNull => Test::IsNotNull,
+        Operator::In => Test::In { values: list_values(column, &filter.value)?, negated: false },
+        Operator::Nin => Test::In { values: list_values(column, &filter.value)?, negated: true },
+        Operator::Like => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: false },
+        Operator::Ilike => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: true },
+        Operator::Eq => match one_value(column, &filter.value).map_err(|error| spelled(error, column, &filter.value))? {
+            Value::Null => Test::IsNull,
+            value => Test::Compare(Comparison::Equal, value),
+        },
+        Operator::Neq => match one_value(column, &filter.value)? {
+            Value::Null => Test::IsNotNull,
+            value => Test::Compare(Comparison::NotEqual, value),
+        },
+        Operator::Gt => Test::Compare(Comparison::Greater, ordered_value(column, &filter.value)?),
+        Operator::Gte => Test::Compare(Comparison::GreaterOrEqual, ordered_value(column, &filter.value)?),
+        Operator::Lt => Test::Compare(Comparison::Less, ordered_value(column, &filter.value)?),
+        Operator::Lte => Test::Compare(Comparison::LessOrEqual, ordered_value(column, &filter.value)?),
+    };
+    Ok(Predicate { column: index, test })
+}
+
+fn filter_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    match value {
+        FilterValue::Text(text) if text == "null" => Ok(Value::Null),
+        FilterValue::Text(text) => parse_filter_text(column, text),
+        FilterValue::Json(raw) => column.filter_value_of(raw.get()),
+    }
+}
+
+fn invalid(column: &Column, message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(column.name.clone())
+}
+
+/// A value, or null. A list is compared with one of its elements.
+fn one_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    element(column, filter_value(column, value)?)
+}
+
+fn element(column: &Column, value: Value) -> Result<Value> {
+    match value {
+        Value::TextList(_) => Err(invalid(column, format!("`{}` is a list. Compare it with one element.", column.name))),
+        value => Ok(value),
+    }
+}
+
+fn ordered_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    match one_value(column, value)? {
+        Value::Null => Err(invalid(column, format!("`{}`: null has no order.", column.name))),
+        value => Ok(value),
+    }
+}
+
+/// The text to search for in a column.
+fn search_text(column: &Column, value: &FilterValue) -> Result<String> {
+    let text = match value {
+        FilterValue::Text(text) => text.clone(),
+        FilterValue::Json(raw) => serde_json::from_str(raw.get())
+            .map_err(|_| invalid(column, format!("`{}`: like and ilike need a string.", column.name)))?,
+    };
+    match text.contains('\0') {
+        true => Err(invalid(column, "Text cannot hold the NUL character.")),
+        false => Ok(text),
+    }
+}
+
+fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
+    let raw_items: Vec<FilterValue> = match value {
+        FilterValue::Text(text) => split_list(text).into_iter().map(FilterValue::Text).collect(),
+        FilterValue::Json(raw) => match raw.get().trim_start().as_bytes().first() {
+            Some(b'[') => serde_json::from_str::<Vec<Box<serde_json::value::RawValue>>>(raw.get())
+                .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?
+                .into_iter()
+                .map(FilterValue::Json)
+                .collect(),
+            Some(b'"') => {
+                let text: String = serde_json::from_str(raw.get())
+                    .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?;
+                split_list(&text).into_iter().map(FilterValue::Text).collect()
+            }
+            _ => vec![value.clone()],
+        },
+    };
+    if raw_items.len() > LIST_ITEMS_MAX {
+        let message = format!("{} take {LIST_ITEMS_MAX} items at most.", Operand::List.operators());
+        return Err(Error::invalid_request(message).with_field(column.name.clone()));
+    }
+    let values: Vec<Value> = raw_items.iter().map(|item| filter_value(column, item)).collect::<Result<_>>()?;
+    values.into_iter().map(|value| element(column, value)).collect()
+}
+
+/// Splits a comma-separated list. An item in double quotes keeps its commas, and `""` in it means one quote.
+fn split_list(text: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                item.push('"');
+            }
+            '"' if quoted => quoted = false,
+            '"' if item.is_empty() => quoted = true,
+            ',' if !quoted => items.push(std::mem::take(&mut item)),
+            _ => item.push(character),
+        }
+    }
+    items.push(item);
+    items
+}
+
+/// The error of a value. `priority=gte.2`, a form of other products, gets the right spelling.
+fn spelled(error: Error, column: &Column, value: &FilterValue) -> Error {
+    let FilterValue::Text(text) = value else { return error };
+    // A text may begin like this.
+    let Some((name, operand)) = text.split_once('.').filter(|_| column.ty != ColumnType::Text) else { return error };
+    if operand.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return error;
+    }
+    let Ok(operator) = Operator::parse(name) else { return error };
+    let operand = match operator.operand() {
+        Operand::List => operand.strip_prefix('(').and_then(|items| items.strip_suffix(')')).unwrap_or(operand),
+        Operand::Ordered | Operand::Value => operand,
+        Operand::Text | Operand::Nothing => return error,
+    };
+    match operator.applies_to(column.ty) {
+        true => {
+            let (field, value) = (column.name.clone(), excerpt(operand).into_owned());
+            error.with_hint(Hint::Filter { field, operator: operator.name(), value })
+        }
+        false => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_items_may_be_quoted() {
+        assert_eq!(split_list("a,b"), ["a", "b"]);
+        assert_eq!(split_list(r#""a,b",c"#), ["a,b", "c"]);
+        assert_eq!(split_list(r#""say ""hi""",x"#), [r#"say "hi""#, "x"]);
+        assert_eq!(split_list(""), [""]);
+    }
+}
