@@ -4,8 +4,11 @@
 pub(crate) mod address;
 pub(crate) mod drain_body;
 pub(crate) mod host;
+pub(crate) mod metrics_access;
 pub(crate) mod middleware;
 pub(crate) mod observe;
 pub(crate) mod origin;
+mod paths;
+pub(crate) mod rate_limits;
 pub(crate) mod responses;
 pub(crate) mod security_headers;

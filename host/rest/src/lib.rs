@@ -10,8 +10,10 @@ mod openapi;
 mod request;
 mod routes;
 mod routing;
+mod settings;
+mod state;
+mod surface;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
@@ -20,60 +22,17 @@ use tokio::sync::watch;
 
 pub use edge::address::TrustedProxies;
 pub use edge::host::{KnownHosts, is_loopback_url};
-use edge::middleware::Limits;
+pub use edge::metrics_access::{Metrics, MetricsAccess};
 pub use edge::origin::TrustedOrigins;
+use edge::rate_limits::Limits;
+use openapi::documents::Documents;
 use request::extract::Operator;
 pub use routes::auth::mail_links;
-pub use routes::service::metrics::{Metrics, MetricsAccess, metrics_router};
-pub use routes::surfaces::{Pages, Surface, Surfaces};
-
-/// The parts of the configuration that the surface needs.
-#[derive(Clone)]
-pub struct Settings {
-    pub body_bytes_max: usize,
-    pub block_bytes_max: usize,
-    /// The maximum number of requests of an address in a minute. 0 means no limit.
-    pub requests_per_minute: u32,
-    /// The maximum number of requests of an address to `/api/auth` in a minute. 0 means no limit.
-    pub auth_requests_per_minute: u32,
-    pub trusted_proxies: TrustedProxies,
-    pub trusted_origins: TrustedOrigins,
-    /// The names of this server. Requests for other hosts are refused.
-    pub hosts: KnownHosts,
-    /// Whether the public URL has the scheme https. Responses then tell browsers to use only https.
-    pub is_https: bool,
-    /// The metrics that `/metrics` shows, and the clients that may see them. `None` if the route does not exist.
-    pub metrics: Option<Metrics>,
-    /// Whether each request gets a line in the log.
-    pub log_requests: bool,
-}
-
-/// The state that every handler gets. Cloning it costs one reference count, because layers and extractors clone it several times
-/// for each request.
-#[derive(Clone)]
-pub(crate) struct AppState(Arc<Shared>);
-
-impl Deref for AppState {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.0
-    }
-}
-
-pub(crate) struct Shared {
-    pub(crate) app: Arc<App>,
-    pub(crate) settings: Settings,
-    pub(crate) surfaces: Surfaces,
-    pub(crate) limits: Limits,
-    pub(crate) bodies: Arc<request::bodies::Bodies>,
-    pub(crate) documents: routes::openapi::Documents,
-    /// Turns true when the server is about to drain. It then still serves requests, but it is no longer ready, and it closes each
-    /// connection after the response.
-    pub(crate) leaving: watch::Receiver<bool>,
-    /// Turns true when the server drains. Open streams then end.
-    pub(crate) draining: watch::Receiver<bool>,
-}
+pub use routes::service::metrics::metrics_router;
+pub use settings::Settings;
+pub(crate) use state::AppState;
+use state::Shared;
+pub use surface::{Pages, Surface, Surfaces};
 
 /// Signals that the server stops, in two steps.
 pub struct Stopping {
@@ -95,7 +54,7 @@ impl Rest {
             settings,
             surfaces,
             bodies: Arc::default(),
-            documents: routes::openapi::Documents::default(),
+            documents: Documents::default(),
             leaving: stopping.leaving,
             draining: stopping.draining,
         })))

@@ -1,10 +1,8 @@
 //! Code that runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU32;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
@@ -12,97 +10,29 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed, network_of};
+use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed};
 use futures_util::FutureExt;
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde_json::json;
 use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
 
+use crate::AppState;
 use crate::answer::auth::show_token;
-use crate::answer::error::{is_auth, unhandled};
+use crate::answer::error::unhandled;
 use crate::edge::drain_body::lingering;
 use crate::edge::host::{HostProblem, NamedHost};
 use crate::edge::observe::Observed;
 use crate::edge::origin::{OriginProblem, TrustedOrigins};
+use crate::edge::paths::{is_file, is_health, is_probe};
 use crate::edge::responses::counted;
 use crate::edge::security_headers;
 use crate::request::extract::{RequestInfo, VIEW_AS};
-use crate::{AppState, Settings};
-
-/// The rate limiters.
-pub(crate) struct Limits {
-    all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    /// The limiter for pages and files from the binary. They have their own limit, because a page loads dozens of files, and
-    /// serving one costs little.
-    files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    begun: Instant,
-    /// The time of the last cleanup, in seconds after `begun`.
-    swept_at: AtomicU64,
-}
 
 /// Response headers that scripts of other origins may read.
 const EXPOSED: [&str; 7] =
     ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
 /// How long a browser may keep the response to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
-
-/// The lowest limit for pages and files, per minute and address. A low limit for requests must not prevent a page from loading.
-const FILES_PER_MINUTE_MIN: u32 = 600;
-/// The maximum number of addresses that a limiter remembers. If there are more, it forgets those without recent requests.
-const ADDRESSES_MAX: usize = 50_000;
-
-impl Limits {
-    pub(crate) fn new(settings: &Settings) -> Limits {
-        let limiter =
-            |per_minute: u32| NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))));
-        Limits {
-            all: limiter(settings.requests_per_minute),
-            auth: limiter(settings.auth_requests_per_minute),
-            files: limiter(match settings.requests_per_minute {
-                0 => 0,
-                rate => rate.max(FILES_PER_MINUTE_MIN),
-            }),
-            begun: Instant::now(),
-            swept_at: AtomicU64::default(),
-        }
-    }
-
-    /// Counts a request of `address`, or returns the refusal if there were too many requests.
-    fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
-        if is_probe(path) {
-            return Ok(());
-        }
-        let limiters = match path {
-            path if is_file(path) => [&self.files, &None],
-            path if is_auth(path) => [&self.all, &self.auth],
-            _ => [&self.all, &None],
-        };
-        for limiter in limiters.into_iter().flatten() {
-            self.sweep(limiter);
-            let counted = limiter.check_key(&network_of(address));
-            counted.map_err(|not_until| {
-                let seconds = not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1;
-                Box::new(too_many(path, seconds))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// If there are many addresses, drops those without recent requests. It runs at most once a second, because it checks all of
-    /// them.
-    fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
-        if limiter.len() <= ADDRESSES_MAX {
-            return;
-        }
-        let now = self.begun.elapsed().as_secs();
-        if self.swept_at.swap(now, Ordering::Relaxed) != now {
-            limiter.retain_recent();
-        }
-    }
-}
 
 /// The outermost layer: the request's id and client address, the renewed session, and one log line.
 pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
@@ -168,20 +98,6 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
 
 /// The route that the log shows if no route matches. The path itself is not logged, because it may contain anything.
 const NO_ROUTE: &str = "none";
-
-/// Whether machines request the path every few seconds. Such requests are not logged.
-fn is_probe(path: &str) -> bool {
-    is_health(path) || path == "/metrics"
-}
-
-fn is_health(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
-}
-
-/// Whether a path is a page of the console, or a file from the binary. These have their own limit.
-fn is_file(path: &str) -> bool {
-    path == "/admin" || path.starts_with("/admin/") || path.starts_with("/api/v1/graphql/assets/")
-}
 
 /// Logs one line for a request. It has the route's pattern, not the path, because paths and queries contain what people wrote.
 fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: &RequestInfo) {
@@ -313,15 +229,6 @@ fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {
         ),
     };
     Box::new(unhandled(path, error))
-}
-
-fn too_many(path: &str, seconds: u64) -> Response {
-    let message = format!("Too many requests from this address. Try again in {seconds} s.");
-    let mut response = unhandled(path, Error::new(Code::RateLimited, message));
-    let seconds = HeaderValue::from(seconds);
-    response.headers_mut().insert("x-retry-after", seconds.clone());
-    response.headers_mut().insert("retry-after", seconds);
-    response
 }
 
 /// The maximum length of a request id that is taken from a caller, in characters.

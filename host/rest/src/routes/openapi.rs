@@ -3,21 +3,19 @@
 //! The document shows only what its caller may know of, which `app` decides. Documents are cached, so that clients that poll do
 //! not cause them to be built again.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use blockbase_app::Visible;
 use blockbase_app::schema::Error;
-use blockbase_app::{KnownObjects, Visible};
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use tokio::sync::Mutex;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::edge::security_headers;
+use crate::openapi::documents::{Document, Documents, Key};
 use crate::request::extract::Authenticated;
 use crate::request::precondition::IfNoneMatch;
 use crate::routes::document;
@@ -29,40 +27,6 @@ pub(crate) fn routes() -> Routes {
 
 /// The maximum number of documents in the cache. Callers who may know of the same things share one.
 const DOCUMENTS_MAX: usize = 8;
-
-/// A document in the form in which it is sent.
-struct Document {
-    key: Key,
-    bytes: Bytes,
-    /// The ETag of the document, strong and with quotes.
-    etag: HeaderValue,
-}
-
-/// The data that a document depends on.
-#[derive(PartialEq)]
-struct Key {
-    schema_version: i64,
-    blocks_version: i64,
-    objects: Vec<(String, bool)>,
-    actions: Vec<(String, usize)>,
-    limits: [Arc<KnownObjects>; 3],
-}
-
-impl Key {
-    fn of(visible: &Visible) -> Key {
-        Key {
-            schema_version: visible.registry.version,
-            blocks_version: visible.blocks_version,
-            objects: visible.objects.clone(),
-            actions: visible.actions.iter().map(|(block, place)| (block.name().to_owned(), *place)).collect(),
-            limits: visible.limits().clone(),
-        }
-    }
-}
-
-/// The cached documents. The one that was used last comes first.
-#[derive(Default)]
-pub(crate) struct Documents(Mutex<VecDeque<Arc<Document>>>);
 
 impl Documents {
     /// The document of the visible objects and actions. Only one document is built at a time, and not on the threads that serve

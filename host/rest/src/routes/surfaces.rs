@@ -6,23 +6,18 @@
 pub(crate) mod graphql_document;
 pub(crate) mod mcp_document;
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{IncomingBody, Invoker, QuotaOwner};
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use http_body_util::combinators::BoxBody;
 
 use crate::AppState;
 use crate::answer::error::{ApiError, no_route};
 use crate::request::body;
 use crate::request::extract::{RequestInfo, credentials, response_room};
 use crate::routing::Routes;
+use crate::surface::Surface;
 
 pub(crate) fn routes() -> Routes {
     Routes::new()
@@ -44,28 +39,6 @@ pub(crate) fn pages() -> Routes {
 
 /// The path of the console.
 const CONSOLE: &str = "/admin";
-
-/// Answers a request. It reads the body after it has checked the caller.
-pub type Surface = Arc<
-    dyn Fn(Invoker, axum::http::Request<IncomingBody>) -> BoxFuture<'static, axum::http::Response<BoxBody<Bytes, Infallible>>>
-        + Send
-        + Sync,
->;
-
-/// Answers a GET by its path and headers with the console's page and files, which are the same for everybody. `None` if there is
-/// no such file.
-pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<BoxBody<Bytes, Infallible>>> + Send + Sync>;
-
-/// The other surfaces.
-#[derive(Clone)]
-pub struct Surfaces {
-    /// The paths `/admin` and below.
-    pub console: Pages,
-    /// `/api/v1/graphql`, and `/api/v1/graphql/assets/{name}`, which are files for browsers
-    pub graphql: Surface,
-    /// `/api/v1/mcp`
-    pub mcp: Surface,
-}
 
 async fn answer(surface: &Surface, state: &AppState, request: Request) -> Response {
     let (parts, incoming) = request.into_parts();

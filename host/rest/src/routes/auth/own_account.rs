@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answers::{DeletionAnswer, DoneAnswer};
+use super::request::{AuthBody, client, languages};
 use super::reset::header_of;
+use super::responses::without_session;
 use super::sign::callback;
-use super::{AuthBody, client, languages, without_session};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::answers::{DoneAnswer, PasswordChangedAnswer};
-use super::{AuthBody, client, session_gone, signed_in};
+use super::request::{AuthBody, client};
+use super::responses::{session_gone, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;

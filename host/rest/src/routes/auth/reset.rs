@@ -12,8 +12,8 @@ use serde::Deserialize;
 use url::Url;
 
 use super::answers::{DoneAnswer, ResetRequestedAnswer};
+use super::request::{AuthBody, client, languages};
 use super::sign::callback;
-use super::{AuthBody, client, languages};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;

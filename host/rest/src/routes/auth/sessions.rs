@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answers::DoneAnswer;
-use super::{AuthBody, without_session};
+use super::request::AuthBody;
+use super::responses::without_session;
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;

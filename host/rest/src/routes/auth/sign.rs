@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answers::{GuestAnswer, SignedInAnswer, SignedUpAnswer};
-use super::{AuthBody, client, session_gone, signed_in};
+use super::request::{AuthBody, client};
+use super::responses::{session_gone, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::Anyone;

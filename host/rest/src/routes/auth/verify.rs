@@ -10,9 +10,10 @@ use serde::Deserialize;
 
 use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::confirm_page::confirm_page;
+use super::request::{AuthBody, client, languages};
 use super::reset::{header_of, with_parameter};
+use super::responses::hand_out;
 use super::sign::callback;
-use super::{AuthBody, client, hand_out, languages};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
