@@ -26,7 +26,7 @@ use crate::state::feed::Feed;
 use crate::state::inspected::Inspected;
 use crate::state::readings::Readings;
 use crate::state::runs_under_way::RunsUnderWay;
-use crate::state::sign_in_tries::TryLimits;
+use crate::state::try_limits::TryLimits;
 use crate::state::{App, RightsSettled, Settings};
 use crate::state::{activity, instance};
 

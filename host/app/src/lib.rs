@@ -81,6 +81,7 @@ pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     OBJECT_MEMBERS_FIXED, ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
 };
+pub use service::instance::{InstanceAnswer, SignInMethod};
 pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};
 pub use state::block_types::{
@@ -89,7 +90,6 @@ pub use state::block_types::{
 pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
 pub use state::breached_passwords::BreachedPasswords;
 pub use state::feed::{Feed, FeedPump};
-pub use state::instance::{InstanceAnswer, SignInMethod};
 pub use state::listed_settings::{ListedSetting, SettingSource};
 pub use state::mail_texts::{MailTexts, MailValues, WrittenMail, escaped_html};
 pub use state::manifest::{

@@ -3,6 +3,7 @@
 pub(crate) mod deletion;
 pub(crate) mod expand;
 pub(crate) mod export;
+pub(crate) mod ids;
 pub(crate) mod links;
 pub(crate) mod read;
 pub(crate) mod stamps;

@@ -21,6 +21,7 @@ pub(crate) mod refresh;
 pub(crate) mod routing;
 pub(crate) mod runs_under_way;
 pub(crate) mod sign_in_tries;
+pub(crate) mod try_limits;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ use crate::state::mail_texts::MailTexts;
 use crate::state::readings::Readings;
 use crate::state::routing::Subscriptions;
 use crate::state::runs_under_way::RunsUnderWay;
-use crate::state::sign_in_tries::TryLimits;
+use crate::state::try_limits::TryLimits;
 
 /// Writes the link of a mail, with its token and the page where the link ends.
 pub type MailLink = Arc<dyn Fn(MailKind, &str, Option<&str>) -> String + Send + Sync>;

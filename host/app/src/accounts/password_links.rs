@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::types::{ADMIN, password_error};
-use super::verification::log_ended;
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
@@ -305,6 +304,15 @@ async fn replace_password(connection: &mut Connection, user_id: &str, password_h
     connection.end_claim(user_id).await?;
     connection.delete_sessions_of(user_id, None).await?;
     Ok(())
+}
+
+/// Logs a line that explains why somebody cannot sign in any more. It has no address.
+pub(super) fn log_ended(user_id: &str) {
+    tracing::info!(
+        user.id = user_id,
+        "the first proof of an address came from another browser than its account's: the account's sessions and keys have ended, and its \
+         password is replaced"
+    );
 }
 
 /// Logs a line for operators who watch the log for attacks. It does not have the token.

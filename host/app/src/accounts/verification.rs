@@ -12,7 +12,7 @@ use blockbase_store::{AccountTokenRow, Connection, DbError, Made, MailKind, Make
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
-use super::password_links::{TOKEN_TRIES, is_admin, log_invalid};
+use super::password_links::{TOKEN_TRIES, is_admin, log_ended, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
 use crate::App;
@@ -293,13 +293,4 @@ impl App {
         settle(connection, announcer, MakerPart::User(user.id.clone()), now).await?;
         Ok(true)
     }
-}
-
-/// Logs a line that explains why somebody cannot sign in any more. It has no address.
-pub(super) fn log_ended(user_id: &str) {
-    tracing::info!(
-        user.id = user_id,
-        "the first proof of an address came from another browser than its account's: the account's sessions and keys have ended, and its \
-         password is replaced"
-    );
 }

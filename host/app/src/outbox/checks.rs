@@ -11,14 +11,7 @@ use blockbase_schema::{Code, Error, Object, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
 
-use crate::outbox::record_events::WriteContext;
-
-/// Rows that have to meet a condition at the end of the call.
-pub(crate) struct Pending {
-    object: Arc<Object>,
-    ids: Vec<Uuid>,
-    leaves: Condition,
-}
+use crate::outbox::record_events::{Pending, WriteContext};
 
 impl WriteContext {
     /// Locks an object that is about to be written, and the objects whose rows decide whether the write is allowed. All writers

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_auth::{Actor, EtagKey};
-use blockbase_query::{Ground, Shapes};
-use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
-use blockbase_store::{Connection, NewEvent, Record};
+use blockbase_query::{Condition, Ground, Scope, Shapes, Statement, sql};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Result, TextBounds, system};
+use blockbase_store::{Connection, DbError, NewEvent, Record};
 use uuid::Uuid;
 
 use crate::App;
 use crate::base::clock::Clock;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
-use crate::outbox::checks::Pending;
-use crate::outbox::touched::Touched;
+use crate::outbox::touched::{Touched, too_large};
 use crate::state::routing::Subscriptions;
 
 /// The number of bytes of a payload around its body, if all ids are the platform's. It is an estimate that saves an allocation.
@@ -43,6 +42,13 @@ pub(crate) struct WriteContext {
     pub(crate) checks: Vec<Pending>,
     /// The guest who writes, until it is checked that the guest still exists.
     guest: Option<String>,
+}
+
+/// Rows that have to meet a condition at the end of the call.
+pub(crate) struct Pending {
+    pub(super) object: Arc<Object>,
+    pub(super) ids: Vec<Uuid>,
+    pub(super) leaves: Condition,
 }
 
 /// The JSON of an event's images.
@@ -172,6 +178,38 @@ impl WriteContext {
             depth: self.depth,
             occurred_at: self.now,
         }))
+    }
+}
+
+impl WriteContext {
+    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
+    /// adds up their sizes first, so that it reads only few records of a write that it refuses.
+    ///
+    /// # Errors
+    /// `answer_too_large` as soon as the write has touched too many bytes. Then it reads no further records.
+    pub(crate) async fn take_up(
+        &mut self,
+        connection: &mut Connection,
+        object: &Object,
+        (ids, scope): (&[Uuid], &Scope),
+        statement: Statement,
+    ) -> Result<Vec<Record>> {
+        let columns: Vec<&Column> = object.columns.iter().collect();
+        let bytes_max = self.touched.bytes_left(ids.len());
+        if ids.len() > 1
+            && let Some(sizes) = sql::get_many_bytes(connection.dialect(), object, scope, ids.to_vec())
+        {
+            let bytes = connection.fetch_integer(sizes).await.map_err(|error| error.on(object))?;
+            if usize::try_from(bytes).unwrap_or(usize::MAX) > bytes_max {
+                return Err(too_large());
+            }
+        }
+        let found = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| match error {
+            DbError::AnswerTooLarge => too_large(),
+            error => error.on(object),
+        })?;
+        self.touched.count(found.len(), found.iter().map(Record::bytes).sum())?;
+        Ok(found)
     }
 }
 

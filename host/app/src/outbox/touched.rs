@@ -4,12 +4,7 @@
 //! The database adds up the sizes before rows are read. The rows are counted again while they are read, because their JSON can be
 //! longer. So their bytes in memory never exceed the limit.
 
-use blockbase_query::{Scope, Statement, sql};
-use blockbase_schema::{Code, Column, Error, Object, Result};
-use blockbase_store::{Connection, DbError, Record};
-use uuid::Uuid;
-
-use crate::outbox::record_events::WriteContext;
+use blockbase_schema::{Code, Error, Result};
 
 /// The maximum number of bytes of the records that one write changes or deletes, together with their new values. A transaction
 /// keeps each record several times: before the change, after it, and in its event.
@@ -45,43 +40,11 @@ impl Touched {
 
     /// Returns how many bytes the next `records` records may have together. If the call touches only one record, there is no
     /// limit.
-    fn bytes_left(&self, records: usize) -> usize {
+    pub(super) fn bytes_left(&self, records: usize) -> usize {
         match self.records + records {
             0 | 1 => usize::MAX,
             _ => TOUCHED_BYTES_MAX.saturating_sub(self.bytes),
         }
-    }
-}
-
-impl WriteContext {
-    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
-    /// adds up their sizes first, so that it reads only few records of a write that it refuses.
-    ///
-    /// # Errors
-    /// `answer_too_large` as soon as the write has touched too many bytes. Then it reads no further records.
-    pub(crate) async fn take_up(
-        &mut self,
-        connection: &mut Connection,
-        object: &Object,
-        (ids, scope): (&[Uuid], &Scope),
-        statement: Statement,
-    ) -> Result<Vec<Record>> {
-        let columns: Vec<&Column> = object.columns.iter().collect();
-        let bytes_max = self.touched.bytes_left(ids.len());
-        if ids.len() > 1
-            && let Some(sizes) = sql::get_many_bytes(connection.dialect(), object, scope, ids.to_vec())
-        {
-            let bytes = connection.fetch_integer(sizes).await.map_err(|error| error.on(object))?;
-            if usize::try_from(bytes).unwrap_or(usize::MAX) > bytes_max {
-                return Err(too_large());
-            }
-        }
-        let found = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| match error {
-            DbError::AnswerTooLarge => too_large(),
-            error => error.on(object),
-        })?;
-        self.touched.count(found.len(), found.iter().map(Record::bytes).sum())?;
-        Ok(found)
     }
 }
 

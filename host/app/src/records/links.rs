@@ -14,8 +14,8 @@ use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
+use crate::records::ids::parse_ids;
 use crate::records::read::record_id;
-use crate::records::writes::parse_ids;
 
 /// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //!
 //! A write is validated and rendered before it waits for its turn. The transaction only runs the statements.
 
+mod answer;
 mod bulk;
 mod change;
 mod chosen;
@@ -15,14 +16,9 @@ use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, U
 use blockbase_query::{Access, Action, Decision, Ground, Scope, not_readable, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Registry, Result, system};
-use schemars::JsonSchema;
-use serde::ser::SerializeSeq;
-use serde::{Serialize, Serializer};
-use serde_json::json;
 use uuid::Uuid;
 
 use crate::App;
-use crate::base::answer::text_of;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::checks::check_fields;
@@ -30,13 +26,14 @@ use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
 use crate::records::read::record_id;
 use crate::records::versions::{Condition, RecordAnswer};
-use bulk::change_many;
+pub use answer::{BulkAnswer, Upserted, WriteAnswer, WrittenAnswer};
 pub(crate) use bulk::insert_many;
+use bulk::{at, change_many};
 pub(crate) use change::record_change;
 pub use chosen::Chosen;
 use chosen::Found;
 pub(crate) use steps::create;
-use steps::{run_step, upsert};
+use steps::{Step, run_step, upsert};
 
 /// One write, as the caller requests it.
 #[derive(Debug)]
@@ -55,75 +52,6 @@ impl WriteRequest {
             WriteRequest::Delete { .. } => 0,
         }
     }
-}
-
-/// The result of one write.
-#[derive(Debug)]
-pub enum WriteAnswer {
-    /// The new record.
-    Created(RecordAnswer),
-    /// The record as it is now.
-    Updated(RecordAnswer),
-    Deleted,
-    /// The caller may not use a record with this id, or there is none.
-    Missing,
-}
-
-/// The ids that a bulk call wrote, in the caller's order.
-#[derive(Debug)]
-pub struct BulkAnswer {
-    pub ids: Vec<Uuid>,
-}
-
-impl BulkAnswer {
-    pub fn json(&self) -> String {
-        text_of(&WrittenAnswer { count: self.ids.len(), ids: Ids(&self.ids) })
-    }
-
-    /// `[uuid]`.
-    pub fn ids_json(&self) -> String {
-        text_of(&Ids(&self.ids))
-    }
-}
-
-/// The records that a bulk call wrote.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SvcWritten", deny_unknown_fields)]
-pub struct WrittenAnswer<'a> {
-    #[schemars(with = "u32")]
-    count: usize,
-    #[schemars(with = "Vec<String>", extend("items" = json!({ "type": "string", "format": "uuid" })))]
-    ids: Ids<'a>,
-}
-
-/// Ids in the form in which answers show them.
-#[derive(Debug)]
-struct Ids<'a>(&'a [Uuid]);
-
-impl Serialize for Ids<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for id in self.0 {
-            list.serialize_element(&*id.hyphenated().encode_lower(&mut [0; 36]))?;
-        }
-        list.end()
-    }
-}
-
-/// The result of an upsert: the record, and whether it is new.
-#[derive(Debug)]
-pub struct Upserted {
-    pub record: RecordAnswer,
-    pub created: bool,
-}
-
-/// A write that is ready to run.
-enum Step {
-    Create(CreatePlan, Access),
-    Update(UpdatePlan, Option<Condition>, Access),
-    Delete(RecordPlan, Option<Condition>, Access),
-    /// The text is not a valid id.
-    Missing,
 }
 
 impl App {
@@ -392,15 +320,6 @@ impl App {
         .await
     }
 
-    /// Refuses more records than one call may write (`SVC_MAX_BULK`).
-    pub fn check_bulk_size(&self, records: usize) -> Result<()> {
-        let most = self.settings.bulk_records_max;
-        match records <= most {
-            true => Ok(()),
-            false => Err(Error::invalid_request(format!("One call writes {most} records at most; send several calls."))),
-        }
-    }
-
     fn step(&self, caller: &Caller, context: &WriteContext, request: &WriteRequest) -> Result<Step> {
         let stamp = stamp(context);
         Ok(match request {
@@ -591,28 +510,6 @@ fn owner_of(json: &[u8]) -> Result<Option<String>> {
     Ok(owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten())
 }
 
-fn at(index: usize, error: Error) -> Error {
-    error.within(format_args!("At index {index}"))
-}
-
 fn stamp(context: &WriteContext) -> Stamp {
     Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
-}
-
-/// The ids in a body, each once.
-///
-/// # Errors
-/// `invalid_value` for a text that is not a UUID.
-pub(crate) fn parse_ids(texts: &[String]) -> Result<Vec<Uuid>> {
-    let mut seen = HashSet::with_capacity(texts.len());
-    let mut ids = Vec::with_capacity(texts.len());
-    for (index, text) in texts.iter().enumerate() {
-        let id = text.parse().map_err(|_| {
-            Error::new(Code::InvalidValue, format!("`ids` at index {index}: {text:?} is not a UUID.")).with_field("ids")
-        })?;
-        if seen.insert(id) {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
 }

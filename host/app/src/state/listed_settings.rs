@@ -1,14 +1,7 @@
 //! The settings of the server, as they are shown, without secrets.
 
-use std::sync::Arc;
-
-use blockbase_query::Action;
-use blockbase_schema::{Resource, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::App;
-use crate::caller::Caller;
 
 // The source of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -36,15 +29,4 @@ pub struct ListedSetting {
     pub source: SettingSource,
     // The description is one line. If the default depends on something else, the line ends with the default in brackets.
     pub description: String,
-}
-
-impl App {
-    /// Every setting of the server.
-    ///
-    /// # Errors
-    /// `unauthorized`, `forbidden`.
-    pub fn listed_settings(&self, caller: &Caller) -> Result<Arc<[ListedSetting]>> {
-        caller.require(Resource::Settings, Action::Read)?;
-        Ok(Arc::clone(&self.settings.listed))
-    }
 }

@@ -7,6 +7,7 @@ use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
 use crate::state::block_types::InstalledBlock;
+use crate::state::routing::Subscriptions;
 
 /// All stored objects and relationships.
 #[derive(Clone)]
@@ -150,5 +151,27 @@ impl App {
             let kept = blocks.values().flat_map(|block| block.versions.iter().map(|(_, digest)| digest.clone())).collect();
             runtime.retain(&serving, &kept);
         }
+    }
+
+    /// The subscriptions that get events, as this instance knows them.
+    pub fn subscriptions(&self) -> Arc<Subscriptions> {
+        Arc::clone(&self.subscriptions.read())
+    }
+
+    /// Reads the subscriptions again, so that the copy in memory is as new as the database.
+    pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
+        let fresh = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await }))
+            .await?;
+        let mut known = self.subscriptions.write();
+        // If two refreshes run at the same time, the older one may finish last.
+        if fresh.version >= known.version {
+            *known = Arc::new(fresh);
+        }
+        let version = known.version;
+        drop(known);
+        self.subscriptions_changed.send_replace(version);
+        Ok(())
     }
 }

@@ -7,14 +7,13 @@ use blockbase_auth::{Sealed, SecretBox, Unsealed};
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Decision};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow, WebhookRow};
+use blockbase_store::{Connection, Maker, NewDelivery, SubscriptionRow, WebhookRow};
 use parking_lot::RwLock;
 use serde_json::Value;
 use url::Url;
 
 use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
-use crate::state::App;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
 /// The handler that writes its events to the log.
@@ -344,29 +343,5 @@ pub(crate) fn may_change_stored(caller: &Caller, topic: &str, maker: &Maker) -> 
     match TopicPattern::parse(topic) {
         Ok(pattern) => may_act_on(caller, &pattern, maker),
         Err(_) => caller.require("*", Action::Read),
-    }
-}
-
-impl App {
-    /// The subscriptions that get events, as this instance knows them.
-    pub fn subscriptions(&self) -> Arc<Subscriptions> {
-        Arc::clone(&self.subscriptions.read())
-    }
-
-    /// Reads the subscriptions again, so that the copy in memory is as new as the database.
-    pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
-        let fresh = self
-            .store
-            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await }))
-            .await?;
-        let mut known = self.subscriptions.write();
-        // If two refreshes run at the same time, the older one may finish last.
-        if fresh.version >= known.version {
-            *known = Arc::new(fresh);
-        }
-        let version = known.version;
-        drop(known);
-        self.subscriptions_changed.send_replace(version);
-        Ok(())
     }
 }

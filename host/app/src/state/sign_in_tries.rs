@@ -8,22 +8,22 @@
 //!
 //! The database counts an attempt as failed from its beginning, so a process that ends in between gives nobody a free attempt.
 //! Attempts in progress are also counted in memory, and the decision leaves them out, because they may still succeed. So many
-//! correct sign-ins can arrive at the same time, and all succeed. They run [`UNDER_WAY_MAX`] at a time, and parallel guessing
-//! gains at most that many attempts.
+//! correct sign-ins can arrive at the same time, and all succeed. They run
+//! [`UNDER_WAY_MAX`](super::try_limits::UNDER_WAY_MAX) at a time, and parallel guessing gains at most that many attempts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blockbase_auth::hash_token;
-use blockbase_quota::{Place, Places, PlacesRule, network_of};
+use blockbase_quota::{Place, network_of};
 use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
-use tokio::sync::Semaphore;
 
 use crate::App;
 use crate::caller::client::{AuthProblem, Client};
+use crate::state::try_limits::TryKey;
 
 /// The number of failures from one network that cause no wait.
 const FREE_FAILURES: i64 = 10;
@@ -33,16 +33,6 @@ const WAIT_MAX_MS: i64 = 60_000;
 const SLOW_AFTER: i64 = 30;
 const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
-/// The maximum number of attempts that are delayed at the same time. Further attempts are not delayed, because the queue of the
-/// password hasher limits them.
-const SLOWED_MAX: usize = 512;
-/// The maximum number of attempts for one account from one network that are in progress on one instance. Further attempts wait
-/// for their turn.
-const UNDER_WAY_MAX: usize = 2;
-/// The maximum number of attempts that wait for their turn.
-const WAITING_MAX: usize = 64;
-/// The longest wait for a turn.
-const TURN_WAIT: Duration = Duration::from_secs(30);
 /// How long failures count.
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network stays known after a sign-in from it.
@@ -50,54 +40,12 @@ const KNOWN_MS: i64 = 30 * DAY_MS;
 /// How often the attempts that no longer count are deleted.
 const CLEANED_EVERY_MS: i64 = 600_000;
 
-/// The part of the limits that is kept in memory.
-pub(crate) struct TryLimits {
-    slowed: Semaphore,
-    cleaned_at: AtomicI64,
-    /// Attempts in progress. The database already counts them, but they have no outcome yet.
-    under_way: Arc<Places<TryKey>>,
-}
-
-impl Default for TryLimits {
-    fn default() -> TryLimits {
-        let under_way = Places::new(PlacesRule {
-            all: usize::MAX,
-            each: UNDER_WAY_MAX,
-            waiting_each: WAITING_MAX,
-            waiting: usize::MAX,
-            wait: TURN_WAIT,
-        });
-        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0), under_way }
-    }
-}
-
 /// An attempt that counts as failed until [`App::sign_in`] reports its success.
 #[derive(Clone)]
 pub(crate) struct Try {
     pub(crate) account: String,
     pub(crate) network: String,
     _turn: Arc<Place<TryKey>>,
-}
-
-/// The account and the network of an attempt.
-type TryKey = (String, String);
-
-impl TryLimits {
-    /// Waits for the turn of an attempt.
-    ///
-    /// # Errors
-    /// `unavailable` with `Retry-After` if too many attempts wait or the wait is too long.
-    async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
-        self.under_way
-            .take(key)
-            .await
-            .map_err(|_| Error::busy("Too many sign-ins of this account are in progress. Try again later."))
-    }
-
-    /// The number of other attempts with this key in progress.
-    fn others_under_way(&self, key: &TryKey) -> i64 {
-        i64::try_from(self.under_way.held(key)).unwrap_or(i64::MAX) - 1
-    }
 }
 
 /// The name under which attempts for an address are counted.

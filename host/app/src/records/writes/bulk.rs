@@ -9,7 +9,6 @@ use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
-use super::at;
 use super::change::record_change;
 use super::explain::{check_references, explained_new};
 use super::steps::{check_set_references, created_event, explained_change};
@@ -54,6 +53,10 @@ pub(crate) async fn insert_many(
     }
     connection.emit_all(events).await?;
     Ok(plans.into_iter().map(|plan| plan.id).collect())
+}
+
+pub(super) fn at(index: usize, error: Error) -> Error {
+    error.within(format_args!("At index {index}"))
 }
 
 /// The values of each row.

@@ -8,10 +8,10 @@ use blockbase_schema::{Error, Object, Registry, Result};
 use blockbase_store::{Connection, Read, Row};
 use uuid::Uuid;
 
-use super::parse_ids;
 use crate::App;
 use crate::caller::Caller;
 use crate::outbox::record_events::WriteContext;
+use crate::records::ids::parse_ids;
 use crate::records::read::{cost, with_reading};
 
 /// The choice of records in a bulk call.

@@ -7,14 +7,23 @@ use blockbase_query::{Access, Dialect, Scope, sql};
 use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
 
+use super::answer::{Upserted, WriteAnswer};
 use super::change::record_change;
 use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
-use super::{Step, Upserted, WriteAnswer};
 use crate::base::topic::RecordOp;
 use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::records::deletion::delete_records;
 use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
+
+/// A write that is ready to run.
+pub(super) enum Step {
+    Create(CreatePlan, Access),
+    Update(UpdatePlan, Option<Condition>, Access),
+    Delete(RecordPlan, Option<Condition>, Access),
+    /// The text is not a valid id.
+    Missing,
+}
 
 pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
     match step {

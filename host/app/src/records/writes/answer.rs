@@ -1,0 +1,70 @@
+//! The results of writes.
+
+use schemars::JsonSchema;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::base::answer::text_of;
+use crate::records::versions::RecordAnswer;
+
+/// The result of one write.
+#[derive(Debug)]
+pub enum WriteAnswer {
+    /// The new record.
+    Created(RecordAnswer),
+    /// The record as it is now.
+    Updated(RecordAnswer),
+    Deleted,
+    /// The caller may not use a record with this id, or there is none.
+    Missing,
+}
+
+/// The ids that a bulk call wrote, in the caller's order.
+#[derive(Debug)]
+pub struct BulkAnswer {
+    pub ids: Vec<Uuid>,
+}
+
+impl BulkAnswer {
+    pub fn json(&self) -> String {
+        text_of(&WrittenAnswer { count: self.ids.len(), ids: Ids(&self.ids) })
+    }
+
+    /// `[uuid]`.
+    pub fn ids_json(&self) -> String {
+        text_of(&Ids(&self.ids))
+    }
+}
+
+/// The records that a bulk call wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcWritten", deny_unknown_fields)]
+pub struct WrittenAnswer<'a> {
+    #[schemars(with = "u32")]
+    count: usize,
+    #[schemars(with = "Vec<String>", extend("items" = json!({ "type": "string", "format": "uuid" })))]
+    ids: Ids<'a>,
+}
+
+/// Ids in the form in which answers show them.
+#[derive(Debug)]
+struct Ids<'a>(&'a [Uuid]);
+
+impl Serialize for Ids<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for id in self.0 {
+            list.serialize_element(&*id.hyphenated().encode_lower(&mut [0; 36]))?;
+        }
+        list.end()
+    }
+}
+
+/// The result of an upsert: the record, and whether it is new.
+#[derive(Debug)]
+pub struct Upserted {
+    pub record: RecordAnswer,
+    pub created: bool,
+}
