@@ -16,6 +16,8 @@ mod receiver;
 mod registry;
 mod run;
 mod server;
+#[cfg(test)]
+mod walls;
 
 pub use blocks::{checkout, example_block, guests_directory, inspect, pack, shipped_block, test_block};
 pub use command::{COMMAND_TIME_MAX, Ran, ran};

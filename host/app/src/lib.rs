@@ -18,8 +18,6 @@ mod records;
 mod schema_change;
 mod service;
 mod state;
-#[cfg(test)]
-mod walls;
 
 pub use access::makers::OwnedThing;
 pub use access::session_recheck::SessionRecheck;

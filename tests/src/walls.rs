@@ -1,0 +1,358 @@
+//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` imports only from
+//! folders of lower layers.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+/// The folders of `app`, from the lowest layer to the highest.
+const FOLDERS: [&str; 13] = [
+    "base",
+    "caller",
+    "state",
+    "outbox",
+    "access",
+    "records",
+    "delivery",
+    "blocks",
+    "schema_change",
+    "accounts",
+    "automation",
+    "service",
+    "boot",
+];
+
+/// Pairs of files: the first one uses the second one.
+type Edges = BTreeSet<(String, String)>;
+
+/// The files of one crate.
+struct Sources {
+    /// The code of each file, by its path below `src` without its ending. The code has no comments and no tests. The crate's root is
+    /// called `lib`.
+    code: BTreeMap<String, String>,
+    /// The items that each file imports from this crate, by their names in the file.
+    names: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+impl Sources {
+    fn read(name: &str) -> Sources {
+        let root = host().join(name).join("src");
+        let (mut code, mut folders) = (BTreeMap::new(), vec![root.clone()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(&root).expect("below the root").with_extension("");
+                let name = name.to_str().expect("a plain name").replace('\\', "/");
+                let name = if name == "main" { "lib".to_owned() } else { name };
+                if name != "tests" && !name.ends_with("/tests") {
+                    code.insert(name, code_of(&std::fs::read_to_string(&path).expect("a source")));
+                }
+            }
+        }
+        let mut sources = Sources { code, names: BTreeMap::new() };
+        let names_of = |(file, code): (&String, &String)| {
+            let imported = statements(code).flat_map(|(tree, _)| leaves(tree));
+            let names = imported.filter_map(|(path, name)| Some((name, sources.path_in_crate(file, &path)?)));
+            (file.clone(), names.collect())
+        };
+        let names = sources.code.iter().map(names_of).collect();
+        sources.names = names;
+        sources
+    }
+
+    /// The file that defines the item of a path from the crate's root, and whether the path leads to the whole file. Imports are
+    /// followed.
+    fn home(&self, path: &[String]) -> (String, bool) {
+        let is_file = |length: &usize| self.code.contains_key(&path[..*length].join("/"));
+        let length = (1..=path.len()).rev().find(is_file).unwrap_or(0);
+        let file = if length == 0 { "lib".to_owned() } else { path[..length].join("/") };
+        match path.get(length).and_then(|name| self.names[&file].get(name)) {
+            Some(target) => self.home(&[target.as_slice(), &path[length + 1..]].concat()),
+            None => (file, length == path.len()),
+        }
+    }
+
+    /// Converts a path in a file to a path from the crate's root. `None` if it leads out of the crate.
+    fn path_in_crate(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
+        let here = below(file);
+        let base = match path.first()?.as_str() {
+            "crate" => Vec::new(),
+            "self" => here,
+            "super" => here[..here.len().checked_sub(1)?].to_vec(),
+            child => {
+                let child = [here.as_slice(), &[child.to_owned()]].concat();
+                return self.code.contains_key(&child.join("/")).then(|| [here.as_slice(), path].concat());
+            }
+        };
+        Some([base.as_slice(), &path[1..]].concat())
+    }
+
+    /// The files whose items each file uses. A file that only re-exports an item does not use it.
+    fn imports(&self) -> Edges {
+        let mut found = BTreeSet::new();
+        for (file, code) in &self.code {
+            let body = without_statements(code);
+            let mut add = |path: &[String]| {
+                found.insert((file.clone(), self.home(path).0));
+            };
+            // An imported module can re-export items of other files, so the files of these items count.
+            let is_child =
+                |child: &&String| matches!(below(child).split_last(), Some((_, above)) if above == below(file).as_slice());
+            let modules = self.code.keys().filter(is_child).map(|child| below(child));
+            let mut modules: BTreeMap<String, Vec<String>> =
+                modules.filter_map(|module| Some((module.last()?.clone(), module))).collect();
+            for (tree, is_reexport) in statements(code) {
+                for (path, name) in leaves(tree) {
+                    let Some(path) = self.path_in_crate(file, &path) else { continue };
+                    if self.home(&path).1 && !name.is_empty() {
+                        modules.insert(name, path);
+                    } else if !is_reexport || places(&body, &name).next().is_some() {
+                        add(&path);
+                    }
+                }
+            }
+            for at in ["crate::", "super::"].into_iter().flat_map(|start| places(&body, start)) {
+                let paths = leaves(&body[at..]).into_iter().filter_map(|(path, _)| self.path_in_crate(file, &path));
+                paths.for_each(|path| add(&path));
+            }
+            for (name, module) in &modules {
+                for at in places(&body, &format!("{name}::")) {
+                    leaves(&body[at..]).iter().for_each(|(path, _)| add(&[module.as_slice(), &path[1..]].concat()));
+                }
+            }
+        }
+        found.retain(|(from, to)| from != to);
+        found
+    }
+
+    /// The files whose methods of `App` each file calls.
+    fn calls(&self) -> Edges {
+        let mut homes = BTreeMap::new();
+        for (file, code) in &self.code {
+            for line in methods_of_app(code).lines().filter_map(|line| line.strip_prefix("    ")) {
+                let before = line.split("fn ").next().unwrap_or_default();
+                let is_definition = line.contains("fn ")
+                    && before.split(' ').all(|word| matches!(word, "" | "async" | "pub" | "pub(crate)" | "pub(super)"));
+                if is_definition && let Some(name) = line[before.len() + 3..].split(['(', '<']).next() {
+                    homes.insert(name.to_owned(), file.clone());
+                }
+            }
+        }
+        let mut found = BTreeSet::new();
+        for (file, code) in &self.code {
+            for (code, receiver) in [(code.clone(), "app."), (methods_of_app(code), "self.")] {
+                // A chain of calls that continues on the next line is joined.
+                let code = code.split_whitespace().collect::<Vec<_>>().join(" ").replace(" .", ".");
+                for (at, _) in code.match_indices(receiver).filter(|(at, _)| !code[..*at].ends_with(is_name_or_colon)) {
+                    let rest = &code[at + receiver.len()..];
+                    let name = rest.split(|character: char| !is_name(character)).next().unwrap_or_default();
+                    if rest[name.len()..].starts_with('(')
+                        && let Some(home) = homes.get(name)
+                    {
+                        found.insert((file.clone(), home.clone()));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+fn is_name_or_colon(character: char) -> bool {
+    is_name(character) || character == ':'
+}
+
+/// The positions in the code where a word begins.
+fn places(code: &str, word: &str) -> impl Iterator<Item = usize> {
+    let word_ends = |at: usize| word.ends_with(':') || !code[at + word.len()..].starts_with(is_name);
+    code.match_indices(word).map(|(at, _)| at).filter(move |at| !code[..*at].ends_with(is_name_or_colon) && word_ends(*at))
+}
+
+/// The folder of the crates.
+fn host() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../host")
+}
+
+/// The path of names to a file.
+fn below(file: &str) -> Vec<String> {
+    if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() }
+}
+
+fn code_of(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let lines = code.lines().map(|line| match line.trim_start().starts_with("//") {
+        true => "",
+        false => line.split(" // ").next().unwrap_or_default(),
+    });
+    let code = lines.collect::<Vec<_>>().join("\n");
+    // In a module inside the file, `super` is the file itself.
+    let is_inline = |part: &str| part.lines().next().is_some_and(|line| line.ends_with('{'));
+    let mut parts = code.split("\nmod ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |code, part| match part.split_once("\n}").filter(|_| is_inline(part)) {
+        Some((inside, rest)) => format!("{code}\nmod {}\n}}{rest}", inside.replace("super::", "")),
+        None => format!("{code}\nmod {part}"),
+    })
+}
+
+/// The beginnings of `use` statements. All but the first re-export the items.
+const STATEMENTS: [&str; 4] = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+
+/// The trees of the `use` statements, each with whether it re-exports the items.
+fn statements(code: &str) -> impl Iterator<Item = (&str, bool)> {
+    STATEMENTS.into_iter().flat_map(move |start| {
+        let at = code.match_indices(start).filter(|(at, _)| *at == 0 || code[..*at].ends_with('\n'));
+        at.map(|(at, start)| (&code[at + start.len()..], start != STATEMENTS[0]))
+    })
+}
+
+/// The code without its `use` statements and the declarations of modules in other files.
+fn without_statements(code: &str) -> String {
+    let mut is_inside = false;
+    let is_body = |line: &&str| {
+        let is_statement = is_inside || STATEMENTS.iter().any(|start| line.starts_with(start));
+        is_inside = is_statement && !line.contains(';');
+        let is_module = line.ends_with(';') && line.split(' ').rev().nth(1) == Some("mod");
+        !is_statement && !is_module
+    };
+    code.lines().filter(is_body).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of a tree like `a::{b, c::{d, e as f}}` at the beginning of a text, each with the name under which it is imported.
+fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
+    fn read(mut tree: &str, before: &[String], found: &mut Vec<(Vec<String>, String)>) -> usize {
+        let whole = tree.len();
+        tree = tree.trim_start();
+        if let Some(inner) = tree.strip_prefix('{') {
+            tree = inner.trim_start();
+            while !tree.is_empty() && !tree.starts_with('}') {
+                tree = &tree[read(tree, before, found)..];
+                tree = tree.trim_start_matches(|character: char| character == ',' || character.is_whitespace());
+            }
+            return whole - tree.len() + usize::from(!tree.is_empty());
+        }
+        let name = tree.split(|character: char| !is_name(character)).next().unwrap_or_default();
+        if name.is_empty() {
+            // A `*` or an empty path stands for the path before it.
+            found.push((before.to_vec(), String::new()));
+            return whole - tree.len() + tree.chars().next().map_or(0, char::len_utf8);
+        }
+        tree = &tree[name.len()..];
+        let path = [before, &[name.to_owned()]].concat();
+        match (tree.strip_prefix("::"), tree.strip_prefix(" as ")) {
+            (Some(rest), _) if !rest.starts_with('<') => whole - rest.len() + read(rest, &path, found),
+            (_, Some(rest)) => {
+                let alias = rest.split(|character: char| !is_name(character)).next().unwrap_or_default();
+                found.push((path, alias.to_owned()));
+                whole - rest.len() + alias.len()
+            }
+            _ => {
+                found.push((path, name.to_owned()));
+                whole - tree.len()
+            }
+        }
+    }
+    let mut found = Vec::new();
+    read(tree, &[], &mut found);
+    for (path, name) in &mut found {
+        // `a::{self}` is `a`.
+        if path.len() > 1 && path.pop_if(|last| last == "self").is_some() && name == "self" {
+            name.clone_from(&path[path.len() - 1]);
+        }
+    }
+    found
+}
+
+/// The text inside all blocks `impl App { … }`.
+fn methods_of_app(code: &str) -> String {
+    let blocks = code.split("\nimpl App {\n").skip(1);
+    blocks.map(|block| block.split("\n}").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The position of a file's folder in the order.
+fn place(file: &str) -> usize {
+    let folder = file.split('/').next().unwrap_or_default();
+    FOLDERS.iter().position(|known| *known == folder).unwrap_or_else(|| panic!("`{folder}` is not in FOLDERS"))
+}
+
+/// A circle of more than two files: each file imports from the next one, and the last one from the first. Two files may import
+/// from each other.
+fn circle(edges: &Edges) -> Option<Vec<&str>> {
+    let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    edges.iter().for_each(|(from, to)| next.entry(from).or_default().push(to));
+    edges.iter().find_map(|(first, second)| {
+        let (mut seen, mut paths) = (BTreeSet::from([second.as_str()]), VecDeque::from([vec![first.as_str(), second.as_str()]]));
+        while let Some(path) = paths.pop_front() {
+            for file in next.get(path[path.len() - 1]).into_iter().flatten().copied() {
+                if file == first && path.len() > 2 {
+                    return Some(path);
+                }
+                if file != first && seen.insert(file) {
+                    paths.push_back([path.as_slice(), &[file]].concat());
+                }
+            }
+        }
+        None
+    })
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let crates = std::fs::read_dir(host()).expect("the crates").map(|entry| entry.expect("an entry").file_name());
+    let mut crates: Vec<String> = crates.map(|name| name.to_str().expect("a plain name").to_owned()).collect();
+    crates.retain(|name| host().join(name).join("src").is_dir());
+    assert!(crates.len() > 10, "the crates are not all found: {crates:?}");
+    for name in crates {
+        let imports = Sources::read(&name).imports();
+        let circle = circle(&imports);
+        assert!(
+            circle.is_none(),
+            "files of {name} import each other in a circle: {circle:?}. Move the items that they share into another file."
+        );
+    }
+}
+
+#[test]
+fn a_folder_imports_from_lower_ones_only() {
+    let sources = Sources::read("app");
+    let edges = sources.imports().into_iter().chain(sources.calls());
+    let upward: Edges =
+        edges.filter(|(from, to)| [from, to].iter().all(|file| *file != "lib") && place(to) > place(from)).collect();
+    let upward: Vec<String> = upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect();
+    assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
+fn every_folder_is_there() {
+    let sources = Sources::read("app");
+    let missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
+    assert!(missing.is_empty(), "no such folder: {missing:?}");
+}
+
+#[test]
+fn a_circle_has_more_than_two_files() {
+    let edges = |list: &[(&str, &str)]| list.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect::<Edges>();
+    assert_eq!(circle(&edges(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")])), None);
+    assert_eq!(circle(&edges(&[("a", "b"), ("b", "c"), ("c", "a")])), Some(vec!["a", "b", "c"]));
+    assert_eq!(circle(&edges(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "a")])), Some(vec!["a", "b", "c"]));
+}
+
+#[test]
+fn trees_of_imports_are_read_whole() {
+    let read =
+        |tree: &str| leaves(tree).into_iter().map(|(path, name)| format!("{}={name}", path.join("::"))).collect::<Vec<_>>();
+    assert_eq!(
+        read("crate::{a, b::{C, d::E as F},\n    g::*};"),
+        ["crate::a=a", "crate::b::C=C", "crate::b::d::E=F", "crate::g="]
+    );
+    assert_eq!(read("crate::a::{self, b}"), ["crate::a=a", "crate::a::b=b"]);
+    assert_eq!(read("crate::a::b(c)"), ["crate::a::b=b"]);
+    assert_eq!(read("crate::a::B::<C>::new()"), ["crate::a::B=B"]);
+}
