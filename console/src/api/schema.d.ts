@@ -1103,15 +1103,15 @@ export interface paths {
         };
         /**
          * Prove an address with a link
-         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid. Without it, the response is 401 then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and suspends what was made with it, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and `error=INVALID_USER` if it changes the address of an account that is not signed in there. Without it, the response is 401 then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
          *
          *     If another browser opens a link with `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs that open links in mail prove nothing.
          */
         get: operations["auth.verifyEmail"];
         put?: never;
         /**
-         * Prove an address with a link, in any browser
-         * @description The same as with GET, and the browser does not matter.
+         * Prove an address with a link at once
+         * @description The same as with GET, without the page that asks first.
          */
         post: operations["auth.confirmEmail"];
         delete?: never;

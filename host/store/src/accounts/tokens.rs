@@ -140,10 +140,8 @@ impl Connection {
 
     /// Ends the links that a user made for others, and the mails that would make some.
     pub async fn end_links_made_by(&mut self, user_id: &str) -> Result<(), DbError> {
-        for table in ["svc_account_tokens", "svc_mails"] {
-            self.run(&format!("DELETE FROM {table} WHERE made_by_user = $1"), vec![user_id.into()]).await?;
-        }
-        Ok(())
+        self.run("DELETE FROM svc_account_tokens WHERE made_by_user = $1", vec![user_id.into()]).await?;
+        self.run("DELETE FROM svc_mails WHERE made_by_user = $1", vec![user_id.into()]).await.map(|_| ())
     }
 
     /// Deletes at most `limit` tokens that expired before `before`.
