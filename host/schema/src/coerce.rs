@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use rust_decimal::Decimal;
-use uuid::Uuid;
 
 use crate::code::Code;
 use crate::column::{Column, ColumnType};

@@ -53,7 +53,7 @@ pub struct WrittenAnswer<'a> {
 struct Ids<'a>(&'a [Uuid]);
 
 impl Serialize for Ids<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for id in self.0 {
             list.serialize_element(&*id.hyphenated().encode_lower(&mut [0; 36]))?;
