@@ -6,7 +6,6 @@
 //! account exists. A token that was not sent is stored nowhere. The event, the ledger and the log show no token.
 
 use blockbase_auth::{LinkToken, hash_token};
-use blockbase_quota::network_of;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{
     AccountTokenRow, ClaimedEvent, Connection, MailKind, MailRow, Maker, ReadCost, Service, TokenKind, UserRow,
@@ -79,8 +78,7 @@ pub(super) struct Asker {
 impl Asker {
     /// The asker is the client of a request that has no session, or that needs none.
     pub(super) fn client(client: &Client) -> Asker {
-        let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
-        Asker { user_id: None, network: address.map(|address| network_of(address).to_string()) }
+        Asker { user_id: None, network: client.network() }
     }
 
     /// The asker is the client of a request, and the account in whose name it was made.

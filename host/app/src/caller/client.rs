@@ -1,6 +1,7 @@
 //! The client that requests a session, and the reasons for refusing one.
 
 use blockbase_auth::PasswordProblem;
+use blockbase_quota::network_of;
 use blockbase_schema::Error;
 
 use crate::caller::Credentials;
@@ -14,6 +15,14 @@ pub struct Client {
     pub languages: Option<String>,
     /// The credentials of the request. If they are a guest's session, the new session's user gets the guest's data.
     pub credentials: Credentials,
+}
+
+impl Client {
+    /// The network of its address, under which requests are counted: an IPv4 address, or the /64 of an IPv6 address.
+    pub(crate) fn network(&self) -> Option<String> {
+        let address = self.ip_address.as_deref()?.parse().ok()?;
+        Some(network_of(address).to_string())
+    }
 }
 
 /// The reason why an authentication request was refused. The surface maps the reasons to the protocol's codes.

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blockbase_auth::hash_token;
-use blockbase_quota::{Place, network_of};
+use blockbase_quota::Place;
 use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
@@ -82,8 +82,7 @@ impl App {
     /// # Errors
     /// `rate_limited` if the network has to wait.
     pub(crate) async fn begin_try(&self, email: &str, client: &Client) -> Result<Try, AuthProblem> {
-        let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
-        let network = address.map_or_else(|| "unknown".to_owned(), |address| network_of(address).to_string());
+        let network = client.network().unwrap_or_else(|| "unknown".to_owned());
         let account = account_of(email);
         let turn = Arc::new(self.tries.turn(&(account.clone(), network.clone())).await?);
         let attempt = Try { account, network, _turn: turn };

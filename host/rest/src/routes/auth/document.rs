@@ -228,22 +228,24 @@ fn own_account(paths: &mut Paths) {
             if the token is not valid or is another user's.",
         )
         .without(&[401])
-        .parameter(json!({
-            "name": "token",
-            "in": "query",
-            "required": true,
-            "description": "The token of the link.",
-            "schema": { "type": "string" },
-        }))
-        .parameter(query_parameter(
-            "callbackURL",
-            "The page to go to: a path of this server, or a URL of a trusted origin.",
-            json!({ "type": "string" }),
-        ))
+        .parameters(link_parameters())
         .problems(&[400, 404, 409, 507])
         .answers(200, "The account is deleted.", of::<DeletionAnswer>())
         .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
     paths.add("get", "/api/auth/delete-user/callback", callback);
+}
+
+/// The parameters of a route that a mailed link leads to.
+fn link_parameters() -> [Value; 2] {
+    let token = json!({
+        "name": "token",
+        "in": "query",
+        "required": true,
+        "description": "The token of the link.",
+        "schema": { "type": "string" },
+    });
+    let page = "The page to go to: a path of this server, or a URL of a trusted origin.";
+    [token, query_parameter("callbackURL", page, json!({ "type": "string" }))]
 }
 
 /// The routes for mail. If the server sends no mail, they answer 404.
@@ -276,18 +278,7 @@ fn mail(paths: &mut Paths) {
             content[kind] = page.clone();
         }
         operation(id, summary, Caller::Unseen)
-            .parameter(json!({
-                "name": "token",
-                "in": "query",
-                "required": true,
-                "description": "The token of the link.",
-                "schema": { "type": "string" },
-            }))
-            .parameter(query_parameter(
-                "callbackURL",
-                "The page to go to: a path of this server, or a URL of a trusted origin.",
-                json!({ "type": "string" }),
-            ))
+            .parameters(link_parameters())
             .problems(&[400, 507])
             .response(200, json!({ "description": "The address is proved.", "content": content }))
     };
