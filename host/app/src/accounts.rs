@@ -88,7 +88,7 @@ impl App {
     /// error here.
     pub async fn me(&self, credentials: &Credentials) -> Result<Option<Arc<str>>, Error> {
         let found = self.identify(credentials).await?;
-        Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| text_of(&MeAnswer::from(&*identity)).into()))))
+        Ok(found.map(|identity| Arc::clone(identity.me_answer.get_or_init(|| text_of(&MeAnswer::from(&*identity)).into()))))
     }
 
     /// Returns `{ session, user }` for the session that the credentials show. `None` if they show no session.

@@ -1,8 +1,8 @@
 //! The caller of an operation, and their rights.
 
+pub(crate) mod check_basis;
 pub(crate) mod client;
 pub(crate) mod identity;
-pub(crate) mod judged;
 pub(crate) mod maker_rights;
 
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, USERS};
 use blockbase_store::UserRow;
 
+use crate::caller::check_basis::{CheckBasis, CheckedRights};
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
-use crate::caller::judged::{Held, Judged};
 
 /// The credentials that a request presented. Surfaces only take them out of their headers.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,7 @@ pub struct Caller {
     /// The bytes that further lists may add to the answer, if the answer has several lists.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
     /// The data by which the authority was checked, so that it can be checked again.
-    pub(crate) judged: Judged,
+    pub(crate) basis: CheckBasis,
 }
 
 /// The source of a caller's rights.
@@ -85,13 +85,17 @@ impl Caller {
             depth: 0,
             quota_owner: QuotaOwner::Service,
             answer_left: None,
-            judged: Judged::default(),
+            basis: CheckBasis::default(),
         }
     }
 
     /// A caller without a credential, who has the rights of `public`.
-    pub(crate) fn anonymous(public: Arc<Held>) -> Caller {
-        Caller { authority: Authority::Own(Arc::clone(&public.rights)), judged: Judged::as_everybody(public), ..Caller::system() }
+    pub(crate) fn anonymous(public: Arc<CheckedRights>) -> Caller {
+        Caller {
+            authority: Authority::Own(Arc::clone(&public.rights)),
+            basis: CheckBasis::as_everybody(public),
+            ..Caller::system()
+        }
     }
 
     /// A caller who may do nothing.
@@ -112,7 +116,7 @@ impl Caller {
             depth: 0,
             quota_owner: identity.quota_owner(address),
             answer_left: None,
-            judged: Judged::of(&identity),
+            basis: CheckBasis::of(&identity),
         }
     }
 
@@ -123,7 +127,7 @@ impl Caller {
 
     /// The identity of the credential, or of a thing's maker.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
-        self.judged.identity.as_ref()
+        self.basis.identity.as_ref()
     }
 
     /// The same caller for a request whose lists have at most these bytes together (`SVC_MAX_ANSWER_BYTES`).

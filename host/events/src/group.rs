@@ -45,7 +45,7 @@ const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The limits for the deliveries of a target.
-struct Manner {
+struct GroupLimits {
     /// The maximum number of attempts that run at the same time.
     slots: usize,
     /// The maximum number of deliveries in one claim.
@@ -95,11 +95,11 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
         let subscription = subscription.filter(|subscription| dispatcher.app.serves(&subscription.target));
         match subscription.filter(|_| may_find) {
             Some(subscription) => {
-                let manner = group.manner(&subscription.target, dispatcher.is_away(consumer));
-                slots = resize(&group.slots, slots, manner.slots);
+                let limits = group.limits(&subscription.target, dispatcher.is_away(consumer));
+                slots = resize(&group.slots, slots, limits.slots);
                 // A claim waits until there is room for a quarter of its size, so that it is worth a transaction.
-                if in_flight * 4 <= manner.claimed * 3 {
-                    let found = claim(&group, &subscription, &manner, in_flight).await;
+                if in_flight * 4 <= limits.claimed * 3 {
+                    let found = claim(&group, &subscription, &limits, in_flight).await;
                     in_flight += found.in_flight;
                     (may_find, left_over) = (found.again, found.left_over);
                     if may_find || in_flight == 0 {
@@ -147,13 +147,13 @@ struct Found {
     left_over: bool,
 }
 
-async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Manner, in_flight: usize) -> Found {
+async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, limits: &GroupLimits, in_flight: usize) -> Found {
     let again = Found { again: true, ..Found::default() };
     let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
-    let lease = manner.timeout * 2 + LEASE_MARGIN;
+    let lease = limits.timeout * 2 + LEASE_MARGIN;
     // This clock also runs while the process is stopped.
     let until = Instant::now() + lease;
-    let (limit, after) = (manner.claimed - in_flight, group.scan_start.after());
+    let (limit, after) = (limits.claimed - in_flight, group.scan_start.after());
     let claim = app.claim_deliveries(&group.consumer, limit, in_flight, after, lease);
     let claimed = throttle.run(app, group.is_backlog(), claim).await;
     let lease = match claimed {
@@ -191,7 +191,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
             let count = deliveries.len();
             for chain in chains(deliveries) {
                 let (group, subscription, token) = (Arc::clone(group), Arc::clone(subscription), Arc::clone(&token));
-                let timeout = manner.timeout;
+                let timeout = limits.timeout;
                 tokio::spawn(async move { group.hand_over(chain, &subscription, &token, until, timeout).await });
             }
             return Found { in_flight: count, again: false, left_over: has_more || after > 0 };
@@ -360,13 +360,13 @@ impl Group {
         self.has_backlog.load(Ordering::Relaxed)
     }
 
-    fn manner(&self, target: &Target, is_away: bool) -> Manner {
+    fn limits(&self, target: &Target, is_away: bool) -> GroupLimits {
         let settings = &self.dispatcher.settings;
-        let of = |slots: usize, timeout| Manner { slots, claimed: slots * CLAIMED_AHEAD, timeout };
+        let of = |slots: usize, timeout| GroupLimits { slots, claimed: slots * CLAIMED_AHEAD, timeout };
         match target {
-            Target::LogEvent | Target::PersistEvent(_) => Manner { slots: 1, claimed: BATCH_MAX, timeout: BATCH_TIMEOUT },
+            Target::LogEvent | Target::PersistEvent(_) => GroupLimits { slots: 1, claimed: BATCH_MAX, timeout: BATCH_TIMEOUT },
             // An unavailable endpoint gets one request at a time.
-            Target::Webhook(_) if is_away => Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
+            Target::Webhook(_) if is_away => GroupLimits { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
             Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
             Target::Mail => of(MAILS_MAX, MAIL_TIMEOUT),
             Target::Block { .. } | Target::Broken(_) => of(GROUP_BLOCK_CALLS_MAX, settings.handler_timeout),

@@ -19,7 +19,7 @@ use crate::document::request::GraphqlRequest;
 use crate::error::{GraphqlError, refused};
 use crate::http::accept::{Form, Refusal};
 use crate::http::answer::{Body, answer, refuse};
-use crate::http::operation::{Asked, Operation};
+use crate::http::operation::{Operation, RequestContext};
 use crate::http::sse::only_result;
 
 /// Answers a request at `/api/v1/graphql`.
@@ -49,31 +49,31 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
         }
         Err(error) => return refuse(form, Refusal::Malformed(error)),
     };
-    let asked = Asked { caller, credentials: invoker.credentials, request_id: invoker.request_id, form };
+    let context = RequestContext { caller, credentials: invoker.credentials, request_id: invoker.request_id, form };
     let query = parts.uri.query().unwrap_or_default();
     let token = graphql.sse.token(&parts.headers, query);
     match (parts.method, form, token) {
         // A HEAD response has no body to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
-        (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
+        (Method::GET, Form::Events, Some(_)) if context.credentials.view_as.is_some() => {
             // Operations on a single connection are sent with POST, and have all rights of their caller.
             let message = "`x-svc-view-as` works only with streams of one operation. Open the stream without a token.";
             refuse(form, Refusal::Malformed(Error::invalid_request(message)))
         }
-        (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
+        (Method::GET, Form::Events, Some(token)) => graphql.connect(&context, &token),
         (Method::GET | Method::HEAD, _, _) => match GraphqlRequest::from_parameters(query) {
-            Ok(request) => graphql.execute(asked, request, true).await,
+            Ok(request) => graphql.execute(context, request, true).await,
             Err(error) => refuse(form, Refusal::Malformed(error)),
         },
-        (Method::POST, _, token) => match graphql.request_of(&asked.caller, &parts.headers, body).await {
+        (Method::POST, _, token) => match graphql.request_of(&context.caller, &parts.headers, body).await {
             Ok(request) => match token {
-                Some(token) => graphql.begin(asked, &token, request).await,
-                None => graphql.execute(asked, request, false).await,
+                Some(token) => graphql.begin(context, &token, request).await,
+                None => graphql.execute(context, request, false).await,
             },
             Err(error) => refuse(form, Refusal::Malformed(error)),
         },
-        (Method::PUT, _, _) => graphql.reserve(&asked),
-        (Method::DELETE, _, Some(token)) => graphql.stop(&asked, &token, query),
+        (Method::PUT, _, _) => graphql.reserve(&context),
+        (Method::DELETE, _, Some(token)) => graphql.stop(&context, &token, query),
         _ => refuse(form, Refusal::Method),
     }
 }
@@ -110,9 +110,9 @@ impl Graphql {
     }
 
     /// Runs an operation, and returns its result.
-    async fn execute(self: &Arc<Self>, asked: Asked, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
-        let form = asked.form;
-        let operation = match Operation::prepare(self, asked, request, only_queries).await {
+    async fn execute(self: &Arc<Self>, context: RequestContext, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
+        let form = context.form;
+        let operation = match Operation::prepare(self, context, request, only_queries).await {
             Ok(operation) => operation,
             // In a stream, the errors are sent like any other result.
             Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),

@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
 use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
-use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
+use crate::view::types::{Input, Related, Scalar, Test, VisibleObjects, enum_values};
 
 /// One view: see the description of this module.
 pub(crate) struct View {
@@ -30,7 +30,7 @@ pub(crate) struct View {
     visible: Visible,
     /// The names of the visible objects, in alphabetical order.
     names: Vec<String>,
-    shown: Arc<Shown>,
+    shown: Arc<VisibleObjects>,
     /// The actions, as roots of mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
@@ -48,7 +48,7 @@ impl View {
             (Root::Action(block.name().to_owned(), action.name.clone()), action.description.clone())
         });
         View {
-            shown: Arc::new(Shown { registry: Arc::clone(&visible.registry), names: names.iter().cloned().collect() }),
+            shown: Arc::new(VisibleObjects { registry: Arc::clone(&visible.registry), names: names.iter().cloned().collect() }),
             registry: Arc::clone(&visible.registry),
             blocks_version: visible.blocks_version,
             names,

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::answer::Answer;
 use crate::call::{Call, Invoked};
 use crate::message::{Malformed, Message, SESSION_HEADER, accepts, has_batches, is_json, is_without_sessions, wants_no_session};
-use crate::tools::Shown;
+use crate::tools::VisibleTools;
 use crate::{Mcp, answer};
 
 /// The request that begins a session.
@@ -105,7 +105,7 @@ impl Mcp {
             session.tell(shown);
         }
         if begins && wants_no_session(&parts.uri).is_ok_and(|wants_none| !wants_none) && is_success(&response.1) {
-            let shown = Shown::to(&self.app, &invoked.caller).fingerprint();
+            let shown = VisibleTools::to(&self.app, &invoked.caller).fingerprint();
             let session = self.sessions.begin(&invoked.caller, shown);
             if let Some(Ok(id)) = session.map(|session| HeaderValue::from_str(&session.id)) {
                 response.0.headers_mut().insert(SESSION_HEADER, id);

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::answer::INVALID_PARAMS;
 use crate::call::Call;
 use crate::hints;
-use crate::tools::{Refusal, Shown, describe, run};
+use crate::tools::{Refusal, VisibleTools, describe, run};
 use crate::watch::Watched;
 
 const INSTRUCTIONS: &str = "The tools work on records of data objects that are defined at run time, and call actions of \
@@ -75,7 +75,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params("The list has only one page. Request it without a cursor.", None));
         }
         let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
-        let shown = Shown::to(&self.app, &call.invoked.caller);
+        let shown = VisibleTools::to(&self.app, &call.invoked.caller);
         call.outcome.lock().shown = Some(shown.fingerprint());
         Ok(ListToolsResult::with_all_items(describe::tools(&shown, self.app.settings().bulk_records_max)))
     }
@@ -143,7 +143,7 @@ impl ServerHandler for Server {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let call = Call::of(subscription.request_context()).map_err(|error| protocol_error(&error))?;
-        let told = Shown::to(&self.app, &call.invoked.caller).fingerprint();
+        let told = VisibleTools::to(&self.app, &call.invoked.caller).fingerprint();
         let mut watched = Watched::new(&self.app, &call.invoked, told, self.draining.clone());
         let is_for_tools = subscription.accepted().tools_list_changed == Some(true);
         loop {

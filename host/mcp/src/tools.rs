@@ -117,7 +117,7 @@ fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
 }
 
 /// A block's action, shown as a tool.
-pub(crate) struct ShownAction {
+pub(crate) struct VisibleAction {
     pub(crate) tool: String,
     pub(crate) block: Arc<InstalledBlock>,
     /// The index of the action in the manifest.
@@ -125,13 +125,13 @@ pub(crate) struct ShownAction {
 }
 
 /// The tools that a caller sees, each with the objects that the caller may use it on.
-pub(crate) struct Shown {
+pub(crate) struct VisibleTools {
     pub(crate) tools: Vec<(Tool, Vec<String>)>,
-    pub(crate) actions: Vec<ShownAction>,
+    pub(crate) actions: Vec<VisibleAction>,
 }
 
-impl Shown {
-    pub(crate) fn to(app: &App, caller: &Caller) -> Shown {
+impl VisibleTools {
+    pub(crate) fn to(app: &App, caller: &Caller) -> VisibleTools {
         let visible = app.visible(caller);
         let tools = Tool::ALL.into_iter().filter_map(|tool| {
             let needed = tool.needs();
@@ -139,15 +139,15 @@ impl Shown {
                 visible.objects.iter().map(|(name, _)| name).filter(|name| may_all(caller, name, needed)).cloned().collect();
             (reaches_every_object(caller, tool) || !objects.is_empty()).then_some((tool, objects))
         });
-        let actions = visible.actions.iter().map(|(block, place)| ShownAction {
+        let actions = visible.actions.iter().map(|(block, place)| VisibleAction {
             tool: action_tool(block, *place),
             block: Arc::clone(block),
             place: *place,
         });
-        let actions: Vec<ShownAction> = actions.collect();
+        let actions: Vec<VisibleAction> = actions.collect();
         let is_taken = |tool: Tool| tool.yields_to_actions() && actions.iter().any(|action| action.tool == tool.name());
         let tools = tools.filter(|(tool, _)| !is_taken(*tool)).collect();
-        Shown { tools, actions }
+        VisibleTools { tools, actions }
     }
 
     /// Whether `caller` sees any tool.

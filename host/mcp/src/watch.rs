@@ -10,7 +10,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::admission::require_admission;
 use crate::call::Invoked;
 use crate::session::Owner;
-use crate::tools::Shown;
+use crate::tools::VisibleTools;
 
 /// Watches the tools that one caller sees.
 pub(crate) struct Watched {
@@ -75,7 +75,7 @@ impl Watched {
             self.is_stale |= !are_same_rights(&caller.authority, &self.caller.authority);
             self.caller = caller;
             if std::mem::take(&mut self.is_stale) {
-                let shown = Shown::to(&self.app, &self.caller).fingerprint();
+                let shown = VisibleTools::to(&self.app, &self.caller).fingerprint();
                 if shown != self.told {
                     self.told = shown;
                     return Some(());

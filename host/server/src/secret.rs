@@ -8,14 +8,14 @@ use std::path::Path;
 const GENERATED_BYTES: usize = 32;
 
 /// A secret from a file.
-pub(crate) struct Kept {
+pub(crate) struct LoadedSecret {
     pub(crate) secret: String,
     /// Whether this call made the file.
     pub(crate) is_new: bool,
 }
 
 /// The secret in the file. It is made if the file does not exist. Only the owner can read the file.
-pub(crate) fn load_or_generate(file: &Path) -> Result<Kept, String> {
+pub(crate) fn load_or_generate(file: &Path) -> Result<LoadedSecret, String> {
     let explain = |error: std::io::Error| format!("The secret in {} cannot be used: {error}.", file.display());
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -27,14 +27,14 @@ pub(crate) fn load_or_generate(file: &Path) -> Result<Kept, String> {
             getrandom::fill(&mut bytes).map_err(|error| format!("The system gives no randomness: {error}."))?;
             let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             created.write_all(secret.as_bytes()).and_then(|()| created.sync_all()).map_err(explain)?;
-            Ok(Kept { secret, is_new: true })
+            Ok(LoadedSecret { secret, is_new: true })
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let mut secret = String::new();
             std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut secret)).map_err(explain)?;
             let secret = secret.trim().to_owned();
             match secret.len() >= GENERATED_BYTES {
-                true => Ok(Kept { secret, is_new: false }),
+                true => Ok(LoadedSecret { secret, is_new: false }),
                 false => Err(format!(
                     "{} holds no whole secret (a boot was cut short?). Delete the file to make a new one; sessions end then.",
                     file.display()

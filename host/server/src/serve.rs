@@ -34,7 +34,7 @@ use crate::connection::{Connections, Watched};
 use crate::data_dir::{DataDir, Unusable};
 #[cfg(unix)]
 use crate::operator_socket::OperatorSocket;
-use crate::secret::Kept;
+use crate::secret::LoadedSecret;
 use crate::{secret, telemetry};
 
 /// The hidden command that compiles one component. The server starts itself with it.
@@ -245,7 +245,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Failure> {
     })?;
     let secret_file = data_dir.join("svc.secret");
     let kept = match &config.secret {
-        Some(secret) => Kept { secret: secret.clone(), is_new: false },
+        Some(secret) => LoadedSecret { secret: secret.clone(), is_new: false },
         None => secret::load_or_generate(&secret_file).map_err(Failure::Boot)?,
     };
     let (feed, pump) = Feed::new();

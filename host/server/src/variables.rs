@@ -12,7 +12,7 @@ use self::Fallback::{Is, Nothing, Told};
 /// One variable.
 pub(crate) struct Variable {
     pub(crate) name: &'static str,
-    shown: Shown,
+    visibility: Visibility,
     default: Fallback,
     /// The smallest and the largest number that the variable accepts, if it is a whole number.
     range: Option<(u64, u64)>,
@@ -22,7 +22,7 @@ pub(crate) struct Variable {
 
 /// The part of a value that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum Visibility {
     All,
     /// The value is a secret, so nothing is shown.
     Never,
@@ -41,12 +41,12 @@ enum Fallback {
 }
 
 const fn plain(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::All, default, range: None, description }
+    Variable { name, visibility: Visibility::All, default, range: None, description }
 }
 
 /// A whole number from `range.0` to `range.1`.
 const fn number(name: &'static str, default: Fallback, range: (u64, u64), description: &'static str) -> Variable {
-    Variable { name, shown: Shown::All, default, range: Some(range), description }
+    Variable { name, visibility: Visibility::All, default, range: Some(range), description }
 }
 
 /// The range of a setting for the bytes of a body, a value or a response. Less than 1 KiB would not work, and more than 4 GiB
@@ -58,11 +58,11 @@ const REQUESTS_PER_MINUTE: (u64, u64) = (0, u32::MAX as u64);
 const CALL_MS: (u64, u64) = (1, 3_600_000);
 
 const fn secret(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::Never, default, range: None, description }
+    Variable { name, visibility: Visibility::Never, default, range: None, description }
 }
 
 const fn address(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::Address, default, range: None, description }
+    Variable { name, visibility: Visibility::Address, default, range: None, description }
 }
 
 /// All variables, in the order of `--help`.
@@ -202,10 +202,10 @@ impl Variable {
 
     /// The part of the value `text` that may be shown.
     fn shown(&self, text: &str) -> Option<String> {
-        match self.shown {
-            Shown::All => Some(text.to_owned()),
-            Shown::Never => None,
-            Shown::Address => shown_address(text),
+        match self.visibility {
+            Visibility::All => Some(text.to_owned()),
+            Visibility::Never => None,
+            Visibility::Address => shown_address(text),
         }
     }
 
@@ -214,7 +214,7 @@ impl Variable {
         ListedSetting {
             name: self.name,
             value: text.or(self.default_text()).and_then(|text| self.shown(text)),
-            secret: self.shown == Shown::Never,
+            secret: self.visibility == Visibility::Never,
             is_set: text.is_some(),
             source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
             description: match self.default {
@@ -270,7 +270,7 @@ mod tests {
     fn a_secret_is_listed_without_its_value() {
         for variable in VARIABLES {
             let listed = variable.listed(Some("hunter2-is-the-password"));
-            let may_show = variable.shown == Shown::All;
+            let may_show = variable.visibility == Visibility::All;
             assert_eq!(listed.value.is_some(), may_show, "{}", variable.name);
             // A new variable that contains a secret has to be marked as one.
             let sounds_secret = ["SECRET", "TOKEN", "PASSWORD"].iter().any(|word| variable.name.ends_with(word));

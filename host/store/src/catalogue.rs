@@ -16,7 +16,7 @@ pub struct ObjectRow {
 
 /// The state of an object and of the subscriptions, on which a transaction that has locked the object writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct ObjectState {
     pub revision: i64,
     pub subscriptions_version: i64,
 }
@@ -95,7 +95,7 @@ impl Connection {
     }
 
     /// Prevents that an object is dropped or altered until the transaction ends. `None` if the object is gone.
-    pub async fn hold_object(&mut self, id: i64) -> Result<Option<Held>, DbError> {
+    pub async fn hold_object(&mut self, id: i64) -> Result<Option<ObjectState>, DbError> {
         let sql = match self.dialect() {
             // SQLite's only writer runs one transaction after the other, so there is nothing to lock.
             Dialect::Sqlite => {
@@ -104,7 +104,7 @@ impl Connection {
             Dialect::Postgres => "SELECT revision, subscriptions_version FROM svc_hold_object($1)",
         };
         let rows = self.fetch(sql, vec![id.into()]).await?;
-        rows.first().map(|row| Ok(Held { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
+        rows.first().map(|row| Ok(ObjectState { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
     }
 
     /// Waits for the writes that have locked an object, and keeps others from locking it until the transaction ends.

@@ -47,7 +47,7 @@ pub use accounts::{
     SessionRow, SignInTries, TokenKind, UserRow,
 };
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
-pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
+pub use catalogue::{ObjectRow, ObjectState, RelationshipRow, SchemaChangeRow, Versions};
 pub use commit::{Commit, OnCommit};
 pub use committed_event::{CommittedEvent, EventText};
 pub use connection::Connection;

@@ -15,12 +15,12 @@ pub struct Record {
     text: Vec<u8>,
     json_bytes: usize,
     cells: Vec<Range<usize>>,
-    beyond: Beyond,
+    extra: ExtraValues,
 }
 
 /// The values that a statement selects after its columns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Beyond {
+pub(crate) struct ExtraValues {
     /// The row's version, if the statement selects it. It is the first of these values.
     pub(crate) version: Option<i64>,
     /// The next value: SQLite's rowid, or a flag as 0 or 1.
@@ -48,12 +48,12 @@ impl Record {
     /// # Errors
     /// If the statement did not select it.
     pub fn version(&self) -> Result<i64, DbError> {
-        self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
+        self.extra.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
     }
 
     /// SQLite's rowid, or the flag of an upsert on Postgres. `None` if the statement selected neither.
     pub fn tail(&self) -> Option<i64> {
-        self.beyond.tail
+        self.extra.tail
     }
 
     /// The record's approximate size in memory.
@@ -144,7 +144,7 @@ impl RecordWriter {
     pub(crate) fn record<E>(
         &self,
         hidden: usize,
-        beyond: Beyond,
+        extra: ExtraValues,
         mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Record, E> {
         let shown = self.prefixes.len() - hidden;
@@ -163,7 +163,7 @@ impl RecordWriter {
                 json_bytes = text.len();
             }
         }
-        Ok(Record { text, json_bytes, cells, beyond })
+        Ok(Record { text, json_bytes, cells, extra })
     }
 
     /// The rows without brackets around them.
@@ -199,7 +199,7 @@ impl<'r> SpooledRows<'r> {
 
     /// Renders one row and returns its number of bytes. `cell` appends the JSON of one column.
     pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
-        let record = self.writer.record(0, Beyond::default(), cell)?;
+        let record = self.writer.record(0, ExtraValues::default(), cell)?;
         if record.bytes() > self.row_bytes_max {
             return Err(DbError::AnswerTooLarge);
         }

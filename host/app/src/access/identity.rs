@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use crate::App;
 use crate::access::makers::key_suspended;
 use crate::base::topic::{Topic, UsedKeyMembers};
-use crate::caller::identity::{Identity, RenewalSlot, Renewed, Shown};
-use crate::caller::judged::{Held, Judged, Stamp};
+use crate::caller::check_basis::{CheckBasis, CheckedRights, Stamp};
+use crate::caller::identity::{Credential, Identity, RenewalSlot, Renewed};
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Caller, Credentials, variables_of};
 use blockbase_quota::QuotaOwner;
@@ -134,7 +134,7 @@ impl App {
 
     /// Does the same as [`App::change_accounts`], for a caller. The caller's rights are checked in the transaction, which locks
     /// the accounts.
-    pub(crate) async fn change_accounts_by<T, F>(&self, caller: Judged, body: F) -> Result<T>
+    pub(crate) async fn change_accounts_by<T, F>(&self, caller: CheckBasis, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -190,7 +190,7 @@ impl App {
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
         let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
         // The server keeps the identity no longer than the values that it was computed from.
-        identity.kept_at = identity.kept_at.min(read_at);
+        identity.cached_at = identity.cached_at.min(read_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
             self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
         }
@@ -237,10 +237,10 @@ impl App {
             }
             MakerRights::Suspended(reason) => (Arc::new(Permissions::new(Vec::new(), None)), Some(*reason), own_end),
         };
-        let shown = Shown::ApiKey(key);
+        let credential = Credential::ApiKey(key);
         let roles = vec![role.name];
-        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
-        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, judged, kept_at: now })
+        let (me_answer, last_check) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        Ok(Identity { user, credential, roles, permissions, suspended, holds_until, me_answer, last_check, cached_at: now })
     }
 
     /// The identity of a user with the rights of these roles and of the role that everybody has, as in a session.
@@ -265,14 +265,14 @@ impl App {
         };
         Ok(Identity {
             user,
-            shown: Shown::Session { row, pending_claim: false },
+            credential: Credential::Session { row, pending_claim: false },
             roles: roles.into_iter().map(|role| role.name).collect(),
             permissions,
             suspended: None,
             holds_until: i64::MAX,
-            verdict: OnceLock::new(),
-            judged: Arc::new(Stamp::new(generation, now)),
-            kept_at: now,
+            me_answer: OnceLock::new(),
+            last_check: Arc::new(Stamp::new(generation, now)),
+            cached_at: now,
         })
     }
 
@@ -313,9 +313,19 @@ impl App {
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
         let holds_until = session.expires_at;
-        let shown = Shown::Session { row: session, pending_claim };
-        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
-        let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
+        let credential = Credential::Session { row: session, pending_claim };
+        let (me_answer, last_check) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        let identity = Identity {
+            user,
+            credential,
+            roles,
+            permissions,
+            suspended: None,
+            holds_until,
+            me_answer,
+            last_check,
+            cached_at: now,
+        };
         // A session that has to be extended is not cached. Each request reads it again, until one of them can notify its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
@@ -377,7 +387,7 @@ impl App {
     }
 
     /// The rights of callers without a credential.
-    pub(crate) async fn public_permissions(&self) -> Result<Arc<Held>> {
+    pub(crate) async fn public_permissions(&self) -> Result<Arc<CheckedRights>> {
         let now = self.clock.now();
         if let Some(public) = self.identities.public(now) {
             return Ok(public);

@@ -38,8 +38,8 @@ use serde_json::json;
 use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::base::topic::Topic;
+use crate::caller::check_basis::CheckedRights;
 use crate::caller::identity::Identity;
-use crate::caller::judged::Held;
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller};
 use crate::outbox::platform_event::Announcer;
@@ -159,7 +159,7 @@ impl App {
             .store
             .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
             .await?;
-        let rights = self.judge(found, now, generation)?;
+        let rights = self.rights_of_found(found, now, generation)?;
         self.identities.keep_maker(maker.clone(), rights.clone(), now, generation);
         Ok((rights, now))
     }
@@ -171,10 +171,10 @@ impl App {
             return Ok(MakerRights::Unlimited);
         }
         let found = find(connection, maker, now).await?;
-        self.judge(found, now, generation)
+        self.rights_of_found(found, now, generation)
     }
 
-    fn judge(&self, found: Found, now: i64, generation: u64) -> Result<MakerRights> {
+    fn rights_of_found(&self, found: Found, now: i64, generation: u64) -> Result<MakerRights> {
         let (keys, root) = match found {
             Found::Suspended(reason) => return Ok(MakerRights::Suspended(reason)),
             Found::Held(keys, root) => (keys, root),
@@ -182,7 +182,7 @@ impl App {
         let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
         let mut maker = match *root {
             Root::Nobody => MakerRights::Unlimited,
-            Root::Public(role) => MakerRights::Held(Caller::anonymous(Arc::new(Held::new(
+            Root::Public(role) => MakerRights::Held(Caller::anonymous(Arc::new(CheckedRights::new(
                 self.permissions(&role, Variables::default())?,
                 generation,
                 now,

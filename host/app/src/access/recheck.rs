@@ -1,15 +1,15 @@
 //! A request may act long after its caller was checked: its body may arrive slowly, its handler may run for minutes, and its
 //! export for an hour. Rights are therefore checked again when they are used.
 //!
-//! So a [`Caller`] keeps the data by which it was checked ([`Judged`]): its identity, and the state of the accounts at that time
-//! ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
+//! So a [`Caller`] keeps the data by which it was checked ([`CheckBasis`]): its identity, and the state of the accounts at that
+//! time ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
 //! changed or are changing, that transaction checks the caller again before it does anything else. On Postgres it is checked once
 //! more before the commit, because its statements may have waited for others. Code that reads, answers, or acts outside of the
 //! database calls [`App::recheck`].
 //!
 //! A caller who has lost a right is refused, whether or not the request needs that right. Long operations name the rights that
-//! they need ([`Judged::that_needs`]), and only the loss of these rights matters to them. A caller who has gained rights is not
-//! refused.
+//! they need ([`CheckBasis::that_needs`]), and only the loss of these rights matters to them. A caller who has gained rights is
+//! not refused.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -25,8 +25,8 @@ use crate::App;
 use crate::access::identity::public_role;
 use crate::access::makers::key_suspended;
 use crate::caller::Caller;
-use crate::caller::identity::{Identity, Shown};
-use crate::caller::judged::{Consent, Judged, Stamp};
+use crate::caller::check_basis::{CheckBasis, Consent, Stamp};
+use crate::caller::identity::{Credential, Identity};
 use crate::caller::maker_rights::MakerRights;
 use crate::state::identity_cache::KEPT_MS;
 
@@ -48,7 +48,7 @@ fn is_of(stamp: &Stamp, generation: u64, app: &App) -> bool {
     stamp.generation.load(Ordering::Acquire) == generation && is_young()
 }
 
-impl Judged {
+impl CheckBasis {
     /// Whether the caller is certainly unchanged: no sign-out, ban, other role, or end of their session or key can have happened
     /// since the check, and no change of accounts is under way.
     fn is_current(&self, app: &App) -> bool {
@@ -60,7 +60,7 @@ impl Judged {
             Some(needs) => is_of(&needs.stamp, generation, app),
             None => is_of(own, generation, app),
         };
-        self.identity.as_ref().is_none_or(|identity| is_current(&identity.judged) && identity.holds_until > app.now())
+        self.identity.as_ref().is_none_or(|identity| is_current(&identity.last_check) && identity.holds_until > app.now())
             && self.public.as_ref().is_none_or(|public| is_current(&public.stamp))
             && self.consent.as_ref().is_none_or(|consent| is_of(&consent.stamp, generation, app))
     }
@@ -69,17 +69,17 @@ impl Judged {
     ///
     /// # Errors
     /// `unauthorized` if the credential is no longer valid, `key_suspended`, and `forbidden` if a right is lost.
-    async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
+    async fn check_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
         // Read before the check, so that the next check notices a change during this one.
         let (generation, now) = (app.identities.generation(), app.now());
         if let Some(identity) = &self.identity {
-            let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
-            if judged.is_err() {
+            let mut checked = self.identity_still_has(app, connection, identity, (generation, now)).await;
+            if checked.is_err() {
                 // The statements may have seen two states of the accounts: for example a session before its end, and the roles
                 // after it.
-                judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
+                checked = self.identity_still_has(app, connection, identity, (generation, now)).await;
             }
-            judged?;
+            checked?;
         }
         if let Some(public) = &self.public {
             let role = public_role(connection).await?;
@@ -121,7 +121,7 @@ impl Judged {
         let found = app.identity_again(connection, identity).await?;
         match found.suspended {
             Some(reason) => Err(key_suspended(reason)),
-            None => self.still_has(&identity.permissions, &found.permissions, &identity.judged, moment),
+            None => self.still_has(&identity.permissions, &found.permissions, &identity.last_check, moment),
         }
     }
 
@@ -149,36 +149,36 @@ impl Judged {
 }
 
 /// A caller in the role of a read's reader or a transaction's writer.
-pub(crate) struct By {
+pub(crate) struct CallerCheck {
     app: Weak<App>,
     owner: QuotaOwner,
-    judged: Judged,
+    basis: CheckBasis,
     /// Whether the transaction changes accounts. Only one such transaction runs at a time, and it always checks its caller. So no
     /// other transaction can have taken the caller's rights after that check.
     changes_accounts: bool,
 }
 
-impl By {
-    fn judge_again<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, Result<()>> {
+impl CallerCheck {
+    fn check_again<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, Result<()>> {
         Box::pin(async move {
             let app = self.app.upgrade();
             let app = app.ok_or_else(|| Error::internal("the service has not started yet, or it has stopped"))?;
             if self.changes_accounts {
                 connection.lock_accounts().await?;
             }
-            self.judged.judge_again(&app, connection).await
+            self.basis.check_again(&app, connection).await
         })
     }
 
     /// Whether the caller cannot have changed. Without enforcement everybody may do everything, so a change of the caller does
     /// not matter.
     fn is_current(&self) -> bool {
-        let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
-        self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
+        let holds = |app: Arc<App>| !app.settings.require_auth || self.basis.is_current(&app);
+        self.basis.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
     }
 }
 
-impl Reader for By {
+impl Reader for CallerCheck {
     fn owner(&self) -> QuotaOwner {
         self.owner.clone()
     }
@@ -190,29 +190,34 @@ impl Reader for By {
         {
             return Some(Box::pin(async move { Err(error) }));
         }
-        if self.is_current() { None } else { Some(self.judge_again(connection)) }
+        if self.is_current() { None } else { Some(self.check_again(connection)) }
     }
 }
 
-impl Writer for By {
+impl Writer for CallerCheck {
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         // A change of accounts may change the caller's own rights, so they cannot be checked after it. No other transaction
         // changes accounts in between.
         let is_certain = self.changes_accounts || self.is_current();
-        if is_certain { None } else { Some(self.judge_again(connection)) }
+        if is_certain { None } else { Some(self.check_again(connection)) }
     }
 }
 
 impl App {
     /// The reader of a read, or the writer of a transaction, that a caller asked for.
-    pub(crate) fn by(&self, caller: &Caller) -> By {
-        By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
+    pub(crate) fn by(&self, caller: &Caller) -> CallerCheck {
+        CallerCheck {
+            app: self.weak(),
+            owner: caller.quota_owner().clone(),
+            basis: caller.basis.clone(),
+            changes_accounts: false,
+        }
     }
 
     /// Returns the same for a change of accounts. Such a change never waits behind the writes of callers, because it may be the
     /// change that ends their rights.
-    pub(crate) fn accounts_by(&self, judged: Judged) -> By {
-        By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
+    pub(crate) fn accounts_by(&self, basis: CheckBasis) -> CallerCheck {
+        CallerCheck { app: self.weak(), owner: QuotaOwner::Service, basis, changes_accounts: true }
     }
 
     /// Checks that the caller's identity and rights are still valid, if they may have changed since the last check.
@@ -220,14 +225,12 @@ impl App {
     /// # Errors
     /// The same as for a request that begins now; `forbidden` if a right is lost.
     pub async fn recheck(&self, caller: &Caller) -> Result<()> {
-        if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
+        if !self.settings.require_auth || caller.basis.is_service() || caller.basis.is_current(self) {
             return Ok(());
         }
-        let (app, judged) = (self.itself()?, caller.judged.clone());
+        let (app, basis) = (self.itself()?, caller.basis.clone());
         self.store
-            .read_as_service(ReadCost::Rows, move |connection| {
-                Box::pin(async move { judged.judge_again(&app, connection).await })
-            })
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { basis.check_again(&app, connection).await }))
             .await
     }
 
@@ -247,8 +250,8 @@ impl App {
     /// The identity that the same credential has now.
     async fn identity_again(&self, connection: &mut Connection, identity: &Identity) -> Result<Identity> {
         let (now, generation) = (self.clock.now(), self.identities.generation());
-        match &identity.shown {
-            Shown::ApiKey(key) => {
+        match &identity.credential {
+            Credential::ApiKey(key) => {
                 let holder = connection.api_key_of_id(&key.id).await?;
                 let holds = |expires_at: Option<i64>| expires_at.is_none_or(|expires_at| expires_at > now);
                 let holder = holder.filter(|holder| !holder.user.banned && holds(holder.key.expires_at));
@@ -256,7 +259,7 @@ impl App {
                 let maker = self.rights_of_maker_in(connection, &holder.key.maker).await?;
                 self.identity_of_key_holder(holder, &maker, now, generation)
             }
-            Shown::Session { row, .. } => {
+            Credential::Session { row, .. } => {
                 let gone = || ended("The session token is not valid, or the session has ended. Sign in again.");
                 // An empty id means that the service acts for a maker, without a session.
                 let (user, roles) = match row.id.is_empty() {

@@ -15,7 +15,7 @@ use crate::caller::Caller;
 use crate::caller::maker_rights::MakerRights;
 use crate::outbox::platform_event::Announcer;
 use crate::state::RightsSettled;
-use crate::state::acts_later::Kept;
+use crate::state::acts_later::SuspensionCheck;
 use crate::state::identity_cache::KEPT_MS;
 
 /// How often suspensions are updated even if no account changed on this instance. Another instance may have ended before it
@@ -41,9 +41,9 @@ pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
 
 /// The current rights of the makers of many things. Each maker is looked up once.
 #[derive(Default)]
-struct Judged(HashMap<Maker, MakerRights>);
+struct RightsOfMakers(HashMap<Maker, MakerRights>);
 
-impl Judged {
+impl RightsOfMakers {
     async fn rights(&mut self, app: &App, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
         if let Some(known) = self.0.get(maker) {
             return Ok(known.clone());
@@ -56,11 +56,11 @@ impl Judged {
 
 impl App {
     /// All things that act later, each with its kind.
-    async fn kept_things(&self, connection: &mut Connection) -> Result<Vec<(Made, Kept)>> {
+    async fn suspension_checks(&self, connection: &mut Connection) -> Result<Vec<(Made, SuspensionCheck)>> {
         let mut things = Vec::new();
         for acts_later in self.acts_later {
-            let kept = acts_later.list(connection).await?;
-            things.extend(kept.into_iter().map(|thing| (acts_later.kind(), thing)));
+            let checks = acts_later.list(connection).await?;
+            things.extend(checks.into_iter().map(|thing| (acts_later.kind(), thing)));
         }
         Ok(things)
     }
@@ -120,9 +120,9 @@ impl App {
             .store
             .read_as_service(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
-                    let (mut judged, mut differing, mut holds_until) = (Judged::default(), Vec::new(), i64::MAX);
-                    for (kind, thing) in app.kept_things(connection).await? {
-                        let rights = judged.rights(&app, connection, &thing.maker).await?;
+                    let (mut makers, mut differing, mut holds_until) = (RightsOfMakers::default(), Vec::new(), i64::MAX);
+                    for (kind, thing) in app.suspension_checks(connection).await? {
+                        let rights = makers.rights(&app, connection, &thing.maker).await?;
                         holds_until = holds_until.min(rights.holds_until());
                         if reason(&rights, |maker| (thing.needs)(&app, maker)) != thing.stored {
                             differing.push((kind, thing.id));
@@ -140,10 +140,10 @@ impl App {
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
-                    let mut judged = Judged::default();
-                    for (kind, thing) in app.kept_things(connection).await? {
+                    let mut makers = RightsOfMakers::default();
+                    for (kind, thing) in app.suspension_checks(connection).await? {
                         if things.contains(&(kind, thing.id.clone())) {
-                            let rights = judged.rights(&app, connection, &thing.maker).await?;
+                            let rights = makers.rights(&app, connection, &thing.maker).await?;
                             let actual = reason(&rights, |maker| (thing.needs)(&app, maker));
                             if actual != thing.stored {
                                 settle_thing(connection, &announcer, kind, &thing.id, actual, now).await?;

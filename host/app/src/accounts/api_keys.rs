@@ -15,7 +15,7 @@ use crate::accounts::users::unknown_role;
 use crate::base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::base::topic::Topic;
 use crate::caller::Caller;
-use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::acts_later::{ActsLater, SuspensionCheck};
 
 /// The maximum length of a key's name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -95,7 +95,7 @@ impl ActsLater for MadeApiKeys {
 
     /// A key's rights are limited to those of its maker. The key itself needs no right, so it is suspended only together with its
     /// maker (`makers::settle`).
-    fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+    fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -228,7 +228,7 @@ impl App {
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let row = self
-            .change_accounts_by(caller.judged.clone(), move |connection| {
+            .change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     keep_maker(connection, &maker).await?;
@@ -267,7 +267,7 @@ impl App {
         let access = caller.access(Resource::ApiKeys, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let holder = within(connection, &access, &id).await?;

@@ -9,9 +9,9 @@ use blockbase_store::{Service, UserRow};
 use super::types::{ADMIN, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic};
+use crate::caller::check_basis::CheckBasis;
 use crate::caller::client::AuthProblem;
-use crate::caller::identity::{Identity, Shown};
-use crate::caller::judged::Judged;
+use crate::caller::identity::{Credential, Identity};
 use crate::caller::{Caller, Credentials};
 
 /// The account's name until somebody claims it.
@@ -102,7 +102,7 @@ impl App {
             )
         };
         let user = &identity.user;
-        let (Shown::Session { pending_claim: true, .. }, Some(session)) = (&identity.shown, identity.session()) else {
+        let (Credential::Session { pending_claim: true, .. }, Some(session)) = (&identity.credential, identity.session()) else {
             return Err(nothing());
         };
         if check_name(&name).is_err() || name.trim().is_empty() {
@@ -129,7 +129,7 @@ impl App {
         let new_hash = self.hash_chosen(new_password).await?.map_err(refused)?;
         let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
         let claimed = self
-            .change_accounts_by(Judged::of(&identity), move |connection| {
+            .change_accounts_by(CheckBasis::of(&identity), move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&user_id).await? else { return Ok(false) };
                     if !connection.end_claim(&user_id).await? {

@@ -265,7 +265,7 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (announcer, now, id) = (self.announcer(caller), self.clock.now(), id.to_owned());
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
-            self.change_accounts_by(caller.judged.clone(), move |connection| {
+            self.change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     // A guest who signs up at this moment is no longer a guest.

@@ -119,7 +119,7 @@ impl App {
     pub async fn make_password_link(&self, caller: &Caller, user_id: &str) -> Result<PasswordLinkAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, caller, app) = (user_id.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
@@ -226,7 +226,7 @@ impl App {
         let given = password.clone();
         let password_hash = self.hash_chosen(password).await?.map_err(refused)?;
         let (user_id, caller, app, now) = (user_id.to_owned(), caller.clone(), self.itself()?, self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;

@@ -6,8 +6,8 @@ use super::types::{SignedIn, UserAnswer, check_image, check_name};
 use crate::App;
 use crate::access::identity::is_remembered;
 use crate::caller::Credentials;
+use crate::caller::check_basis::CheckBasis;
 use crate::caller::client::{AuthProblem, Client};
-use crate::caller::judged::Judged;
 
 /// The changes of `update-user`. `Some(None)` removes the image.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl App {
         let (session, token) = session.unzip();
         let (user_id, now) = (user.id.clone(), self.clock.now());
         let changed = self
-            .change_accounts_by(Judged::of(&identity), move |connection| {
+            .change_accounts_by(CheckBasis::of(&identity), move |connection| {
                 Box::pin(async move {
                     // A sign-in with the old password that runs meanwhile ends before this change, or fails.
                     if connection.held_user(&user_id).await?.is_none()
@@ -82,7 +82,7 @@ impl App {
         check_image(changes.image.as_ref().and_then(Option::as_deref))?;
         let (id, now) = (identity.user.id.clone(), self.clock.now());
         let changed = self
-            .change_accounts_by(Judged::of(&identity), move |connection| {
+            .change_accounts_by(CheckBasis::of(&identity), move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&id).await? else { return Ok(false) };
                     user.name = changes.name.unwrap_or(user.name);

@@ -199,7 +199,7 @@ impl App {
             updated_at: now,
         };
         let answer = RoleAnswer::of(&registry, &role)?;
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 if connection.roles_count().await? >= ROLES_MAX {
@@ -232,7 +232,7 @@ impl App {
         let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self
-            .change_accounts_by(caller.judged.clone(), move |connection| {
+            .change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
@@ -290,7 +290,7 @@ impl App {
         caller.require(Resource::Roles, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;

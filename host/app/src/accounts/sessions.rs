@@ -8,9 +8,9 @@ use blockbase_store::{Service, SessionRow};
 
 use super::types::{ListedSession, SessionFacts};
 use crate::App;
+use crate::caller::check_basis::CheckBasis;
 use crate::caller::client::AuthProblem;
 use crate::caller::identity::Identity;
-use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
 
 /// The maximum number of sessions of one user. A further sign-in ends those that were used least recently.
@@ -83,7 +83,7 @@ impl App {
             (None, None) => return Err(AuthProblem::Validation("`id` or `token` names the session to end.".to_owned())),
         };
         let user_id = identity.user.id.clone();
-        self.change_accounts_by(Judged::of(&identity), move |connection| {
+        self.change_accounts_by(CheckBasis::of(&identity), move |connection| {
             Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) })
         })
         .await?;
@@ -95,7 +95,7 @@ impl App {
         let identity = self.session(credentials).await?;
         let user_id = identity.user.id.clone();
         let kept = identity.session().filter(|_| keeps_current).map(|session| session.id.clone());
-        self.change_accounts_by(Judged::of(&identity), move |connection| {
+        self.change_accounts_by(CheckBasis::of(&identity), move |connection| {
             Box::pin(async move { Ok(connection.delete_sessions_of(&user_id, kept.as_deref()).await?) })
         })
         .await?;

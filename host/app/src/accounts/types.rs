@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::client::AuthProblem;
-use crate::caller::identity::{Identity, Shown};
+use crate::caller::identity::{Credential, Identity};
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -189,7 +189,7 @@ impl<'i> From<&'i Identity> for MeAnswer<'i> {
             user: Some(UserAnswer::from(&identity.user)),
             api_key_id: identity.api_key().map(|key| key.id.as_str()),
             suspended: identity.suspended.is_some(),
-            pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
+            pending_claim: matches!(identity.credential, Credential::Session { pending_claim: true, .. }),
         }
     }
 }

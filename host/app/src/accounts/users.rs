@@ -177,7 +177,7 @@ impl App {
         let name = changes.name.map(checked_name).transpose()?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
@@ -224,7 +224,7 @@ impl App {
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
             let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
             let (access, on_deletion) = (access.clone(), on_deletion.clone());
-            self.change_accounts_by(caller.judged.clone(), move |connection| {
+            self.change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let user = within(connection, &access, &id).await?;
@@ -310,7 +310,7 @@ impl App {
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
@@ -330,7 +330,7 @@ impl App {
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;

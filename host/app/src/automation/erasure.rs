@@ -17,7 +17,7 @@ use crate::accounts::removal::{detach_user, remove_user};
 use crate::accounts::users::keep_an_admin;
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
-use crate::caller::judged::Judged;
+use crate::caller::check_basis::CheckBasis;
 use crate::records::stamps::{Restamped, restamp};
 use crate::state::sign_in_tries::account_of;
 
@@ -62,7 +62,7 @@ impl App {
         let account = self.removing(caller, user, || self.erase_account(caller, user)).await?;
         // Some records of a guest who became this user may not have been moved to the user yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
-        let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
+        let caller = &Caller { basis: self.basis_of_erasure(caller, &erasure.user_id), ..caller.clone() };
         let deleted = match erasure.deletes_records {
             true => self.erase_records(caller, &erasure.user_id).await?,
             false => 0,
@@ -95,15 +95,15 @@ impl App {
 
     /// The data for checking the caller after the account is deleted. Only the rights that the erasure needs count. Callers who
     /// erase themselves, or the maker of their key, no longer have an account, so the service finishes the erasure for them.
-    fn judged_of_erasure(&self, caller: &Caller, user_id: &str) -> Judged {
+    fn basis_of_erasure(&self, caller: &Caller, user_id: &str) -> CheckBasis {
         let maker = caller.identity().and_then(|identity| identity.api_key()).and_then(|key| key.maker.user_id.as_deref());
         if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
-            return Judged::default();
+            return CheckBasis::default();
         }
         let mut needs =
             Vec::from([Resource::Users, Resource::Events].map(|resource| (resource.name().to_owned(), Action::Delete)));
         needs.extend(self.registry().objects().map(|object| (object.name().to_owned(), Action::Delete)));
-        caller.judged.clone().that_needs(needs)
+        caller.basis.clone().that_needs(needs)
     }
 
     /// Deletes the account with its sessions, roles and keys, and all data that contains its address. Suspends the things that the user
@@ -113,7 +113,7 @@ impl App {
             let (announcer, app) = (self.announcer(caller), self.itself()?);
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
             let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-            self.change_accounts_by(caller.judged.clone(), move |connection| {
+            self.change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };

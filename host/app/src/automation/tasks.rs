@@ -18,7 +18,7 @@ use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::records::read::page_json;
-use crate::state::acts_later::{ActsLater, Kept, StoredThing, kept};
+use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, suspension_checks};
 use kind::Kind;
 pub use kind::{ActionConfig, ErasureConfig, MADE as TASK_TYPES_MADE};
 use schedule::next_run;
@@ -180,8 +180,8 @@ impl ActsLater for MadeTasks {
         Made::Task
     }
 
-    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move { Ok(kept(connection.tasks().await?)) })
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
+        Box::pin(async move { Ok(suspension_checks(connection.tasks().await?)) })
     }
 
     fn carried<'a>(

@@ -10,7 +10,7 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use crate::App;
 use crate::access::suspension::stopped;
 use crate::base::offload::run_offloaded;
-use crate::caller::judged::Consent;
+use crate::caller::check_basis::Consent;
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller, Credentials};
 use crate::state::block_types::{ActionCall, ActionOutcome, HookCall, HookRequest, HookResponse, InstalledBlock};
@@ -95,7 +95,7 @@ impl App {
             let subject = invoker.variables(0);
             let consent = Consent::new(block.maker.clone(), asked, maker.rights(), subject, generation, self.clock.now());
             [*plain, *as_caller] = consent.rights();
-            caller.judged.consent = Some(Arc::new(consent));
+            caller.basis.consent = Some(Arc::new(consent));
         }
         Ok(caller)
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::conditions::shown_data;
 use crate::App;
 use crate::caller::{Authority, Caller};
-use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::acts_later::{ActsLater, SuspensionCheck};
 use crate::state::block_types::manifest_place;
 use crate::state::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
@@ -174,13 +174,13 @@ impl ActsLater for MadeBlocks {
         Made::Block
     }
 
-    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
         Box::pin(async move {
             let mut kept = Vec::new();
             for row in connection.blocks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
                 // A block that cannot be read does not run here. It must not prevent the check of the other blocks.
                 let Some(manifest) = manifest_place(&row.name).found::<Manifest>(&row.manifest) else { continue };
-                kept.push(Kept {
+                kept.push(SuspensionCheck {
                     id: row.name,
                     maker: row.maker,
                     stored: row.suspension.map(|suspension| suspension.reason),

@@ -8,11 +8,11 @@ use blockbase_query::Permissions;
 use blockbase_quota::QuotaOwner;
 use blockbase_store::{ApiKeyRow, SessionRow, SuspensionReason, UserRow};
 
-use crate::caller::judged::Stamp;
+use crate::caller::check_basis::Stamp;
 
 /// The credential of an identity.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum Credential {
     Session {
         row: SessionRow,
         /// Whether the session began with the bootstrap password, and the account is not claimed yet.
@@ -25,7 +25,7 @@ pub(crate) enum Shown {
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) user: UserRow,
-    pub(crate) shown: Shown,
+    pub(crate) credential: Credential,
     pub(crate) roles: Vec<String>,
     pub(crate) permissions: Arc<Permissions>,
     /// The reason why the key is suspended, if it is.
@@ -34,24 +34,24 @@ pub(crate) struct Identity {
     /// comes first.
     pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`. It is made when somebody first asks for it.
-    pub(crate) verdict: OnceLock<Arc<str>>,
+    pub(crate) me_answer: OnceLock<Arc<str>>,
     /// The last check of the rights.
-    pub(crate) judged: Arc<Stamp>,
-    pub(crate) kept_at: i64,
+    pub(crate) last_check: Arc<Stamp>,
+    pub(crate) cached_at: i64,
 }
 
 impl Identity {
     pub(crate) fn session(&self) -> Option<&SessionRow> {
-        match &self.shown {
-            Shown::Session { row, .. } => Some(row),
-            Shown::ApiKey(_) => None,
+        match &self.credential {
+            Credential::Session { row, .. } => Some(row),
+            Credential::ApiKey(_) => None,
         }
     }
 
     pub(crate) fn api_key(&self) -> Option<&ApiKeyRow> {
-        match &self.shown {
-            Shown::Session { .. } => None,
-            Shown::ApiKey(key) => Some(key),
+        match &self.credential {
+            Credential::Session { .. } => None,
+            Credential::ApiKey(key) => Some(key),
         }
     }
 
@@ -67,8 +67,10 @@ impl Identity {
     /// share. A user can make many keys for themselves, so these keys use the user's share. A key that somebody else made has its
     /// own share.
     pub(crate) fn quota_owner(&self, address: Option<IpAddr>) -> QuotaOwner {
-        match &self.shown {
-            Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => QuotaOwner::Key(key.id.as_str().into()),
+        match &self.credential {
+            Credential::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => {
+                QuotaOwner::Key(key.id.as_str().into())
+            }
             _ if self.user.is_anonymous => QuotaOwner::of_address(address),
             _ => QuotaOwner::User(self.user.id.as_str().into()),
         }

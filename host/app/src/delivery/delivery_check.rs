@@ -11,7 +11,7 @@ use crate::App;
 use crate::access::suspension::{reason, stopped};
 use crate::base::topic::Topic;
 use crate::caller::maker_rights::MakerRights;
-use crate::delivery::shown::{EventView, Shown};
+use crate::delivery::shown::{EventView, VisibleParts};
 use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 
 const OTHER_TOPIC: &str = "Skipped: the group does not subscribe to this topic any more.";
@@ -65,14 +65,14 @@ impl App {
             return Ok(Err(OTHER_TOPIC.to_owned()));
         }
         let shown = match &check.rights {
-            MakerRights::Unlimited => Shown::Whole,
+            MakerRights::Unlimited => VisibleParts::Whole,
             MakerRights::Held(maker) => self.shown_of(maker, EventView::of_claimed(event)).await?,
-            MakerRights::Suspended(_) => Shown::Nothing,
+            MakerRights::Suspended(_) => VisibleParts::Nothing,
         };
         Ok(match shown {
-            Shown::Whole => Ok(Cow::Borrowed(event)),
-            Shown::Cut(payload) => Ok(Cow::Owned(ClaimedEvent { payload, ..event.clone() })),
-            Shown::Nothing => Err(NOT_VISIBLE.to_owned()),
+            VisibleParts::Whole => Ok(Cow::Borrowed(event)),
+            VisibleParts::Cut(payload) => Ok(Cow::Owned(ClaimedEvent { payload, ..event.clone() })),
+            VisibleParts::Nothing => Err(NOT_VISIBLE.to_owned()),
         })
     }
 }

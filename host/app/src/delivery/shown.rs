@@ -34,7 +34,7 @@ pub(crate) enum Glance {
 
 /// The parts of an event that are shown.
 #[derive(Debug)]
-pub(crate) enum Shown {
+pub(crate) enum VisibleParts {
     Whole,
     Nothing,
     /// The event with this payload, from which some parts are removed.
@@ -98,7 +98,7 @@ impl App {
     ///
     /// # Errors
     /// If the database does not answer.
-    pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
+    pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
         Onlooker { app: self, caller, permit: None }.shown_of(event).await
     }
 
@@ -115,9 +115,9 @@ impl App {
     ) -> Result<Option<Arc<CommittedEvent>>> {
         let shown = Onlooker { app: self, caller, permit }.shown_of(EventView::of_committed(event)).await?;
         Ok(match shown {
-            Shown::Whole => Some(Arc::clone(event)),
-            Shown::Nothing => None,
-            Shown::Cut(payload) => {
+            VisibleParts::Whole => Some(Arc::clone(event)),
+            VisibleParts::Nothing => None,
+            VisibleParts::Cut(payload) => {
                 let text = EventText { id: &event.id, topic: &event.topic, payload: &payload, occurred_at: event.occurred_at };
                 let (object, owner) = (event.object.clone(), event.owner.clone());
                 Some(Arc::new(CommittedEvent::new(event.seq, &text, object, owner, event.depth)))
@@ -135,18 +135,18 @@ struct Onlooker<'a> {
 }
 
 impl Onlooker<'_> {
-    async fn shown_of(&self, event: EventView<'_>) -> Result<Shown> {
+    async fn shown_of(&self, event: EventView<'_>) -> Result<VisibleParts> {
         let (app, caller) = (self.app, self.caller);
         let glance = glance(caller, event.object, event.owner);
         match glance {
-            Glance::Nothing => return Ok(Shown::Nothing),
-            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
+            Glance::Nothing => return Ok(VisibleParts::Nothing),
+            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(VisibleParts::Whole),
             Glance::Whole | Glance::Unknown => {}
         }
-        let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(Shown::Nothing) };
+        let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(VisibleParts::Nothing) };
         let payload = &payload;
         app.on_schema(caller, |registry| async move {
-            let Some(object) = registry.object(name) else { return Ok(Shown::Nothing) };
+            let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
             let access = caller.access_to(&app.ground(&registry), name, Action::Read)?;
             match is_of_links(event.topic) {
                 true if glance == Glance::Whole => self.shown_targets(&registry, payload).await,
@@ -157,7 +157,7 @@ impl Onlooker<'_> {
                             let known = app.known_to(caller, &registry);
                             let key: Option<String> = member(payload, "relationship");
                             let relation = key.and_then(|key| known.relation(name, &key).cloned());
-                            let Some(relation) = relation else { return Ok(Shown::Nothing) };
+                            let Some(relation) = relation else { return Ok(VisibleParts::Nothing) };
                             seen.rows_with_links(relation.shape)
                         }
                     };
@@ -170,15 +170,21 @@ impl Onlooker<'_> {
     }
 
     /// An event of links needs read on the record as it is now, and lists the targets that can be read now.
-    async fn shown_links(&self, registry: &Registry, object: &Arc<Object>, scope: &Scope, payload: &Members) -> Result<Shown> {
+    async fn shown_links(
+        &self,
+        registry: &Registry,
+        object: &Arc<Object>,
+        scope: &Scope,
+        payload: &Members,
+    ) -> Result<VisibleParts> {
         if *scope == Scope::All {
             // The record may have been deleted, so it is not looked up.
             return self.shown_targets(registry, payload).await;
         }
         let id: Option<String> = member(payload, "id");
-        let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
+        let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(VisibleParts::Nothing) };
         match self.seen(registry, object, scope, vec![id]).await?.is_empty() {
-            true => Ok(Shown::Nothing),
+            true => Ok(VisibleParts::Nothing),
             false => self.shown_targets(registry, payload).await,
         }
     }
@@ -188,29 +194,35 @@ impl Onlooker<'_> {
     }
 
     /// For an event of links whose record the caller can read: the targets that the caller can read now.
-    async fn shown_targets(&self, registry: &Registry, payload: &Members) -> Result<Shown> {
+    async fn shown_targets(&self, registry: &Registry, payload: &Members) -> Result<VisibleParts> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
-        let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
+        let (Some(target), Some(texts)) = (target, texts) else { return Ok(VisibleParts::Nothing) };
         let Ok(reads) = self.caller.access_to(&self.app.ground(registry), &target, Action::Read) else {
-            return Ok(Shown::Nothing);
+            return Ok(VisibleParts::Nothing);
         };
         let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else {
-            return Ok(Shown::Whole);
+            return Ok(VisibleParts::Whole);
         };
         let ids: Vec<Uuid> = texts.iter().filter_map(|id| record_id(id)).collect();
         let seen = self.seen(registry, target, reads.scope(), ids).await?;
         let shown: Vec<&String> = texts.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
         Ok(match shown.len() {
-            0 => Shown::Nothing,
-            some if some == texts.len() => Shown::Whole,
-            _ => Shown::Cut(with(payload, &[("targetIds", serde_json::to_string(&shown).map_err(Error::internal)?)])),
+            0 => VisibleParts::Nothing,
+            some if some == texts.len() => VisibleParts::Whole,
+            _ => VisibleParts::Cut(with(payload, &[("targetIds", serde_json::to_string(&shown).map_err(Error::internal)?)])),
         })
     }
 
-    async fn shown_images(&self, registry: &Registry, object: &Arc<Object>, access: &Access, payload: &Members) -> Result<Shown> {
+    async fn shown_images(
+        &self,
+        registry: &Registry,
+        object: &Arc<Object>,
+        access: &Access,
+        payload: &Members,
+    ) -> Result<VisibleParts> {
         let condition = match access.scope() {
-            Scope::All => return Ok(Shown::Whole),
+            Scope::All => return Ok(VisibleParts::Whole),
             scope => scope.condition(object),
         };
         let mut hidden = Vec::new();
@@ -223,7 +235,7 @@ impl Onlooker<'_> {
             }
         }
         if shown.is_empty() {
-            return Ok(Shown::Nothing);
+            return Ok(VisibleParts::Nothing);
         }
         let mut changed: Vec<(&str, String)> = hidden
             .iter()
@@ -243,8 +255,8 @@ impl Onlooker<'_> {
             }
         }
         Ok(match changed.is_empty() {
-            true => Shown::Whole,
-            false => Shown::Cut(with(payload, &changed)),
+            true => VisibleParts::Whole,
+            false => VisibleParts::Cut(with(payload, &changed)),
         })
     }
 

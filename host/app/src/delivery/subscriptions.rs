@@ -17,7 +17,7 @@ use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::delivery::retries::MAIL_KEPT_MS;
-use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
+use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
     BUILT_IN_HANDLERS, MAIL_CONSUMER, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_act_on, may_change_stored,
@@ -152,8 +152,8 @@ impl ActsLater for MadeSubscriptions {
         Made::Subscription
     }
 
-    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move { Ok(kept(connection.subscriptions().await?)) })
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
+        Box::pin(async move { Ok(suspension_checks(connection.subscriptions().await?)) })
     }
 
     fn carried<'a>(

@@ -25,7 +25,7 @@ use crate::base::webhook_headers::HIDDEN;
 use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::Answered;
-use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
+use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
 /// How long a replaced secret still signs together with the new one.
@@ -174,8 +174,8 @@ impl ActsLater for MadeWebhooks {
         Made::Webhook
     }
 
-    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move { Ok(kept(connection.webhooks().await?)) })
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
+        Box::pin(async move { Ok(suspension_checks(connection.webhooks().await?)) })
     }
 
     fn carried<'a>(

@@ -81,7 +81,7 @@ impl WriteContext {
     ///
     /// # Errors
     /// `forbidden`.
-    pub(crate) async fn judge(&mut self, connection: &mut Connection) -> Result<()> {
+    pub(crate) async fn check_rows(&mut self, connection: &mut Connection) -> Result<()> {
         for Pending { object, ids, leaves } in std::mem::take(&mut self.checks) {
             if leaves.is_true() {
                 continue;

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::outbox::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
-use crate::records::links::{Gone, take_links};
+use crate::records::links::{DeletedRecord, take_links};
 use crate::records::versions::{Condition, check_condition, precondition_failed};
 use crate::records::writes::record_change;
 pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
@@ -28,7 +28,7 @@ const ENGINE_LEVELS_MAX: usize = 300;
 
 /// The records that refer to the deleted records. Those in `deleted` are deleted too. Those in `cleared` lose their reference.
 #[derive(Default)]
-struct Beyond {
+struct Cascade {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
     /// Each entry has the level, the object, and the deleted records of the object.
     levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
@@ -61,22 +61,22 @@ pub(crate) async fn delete_records(
         version = check_condition(&context.etags, condition, object, *id, record)?;
     }
     let ids: Vec<Uuid> = roots.iter().map(|(id, _)| *id).collect();
-    let mut beyond = Beyond::default();
-    beyond.seen.extend(ids.iter().map(|id| (object.id, *id)));
+    let mut cascade = Cascade::default();
+    cascade.seen.extend(ids.iter().map(|id| (object.id, *id)));
     if context.registry.deletes_beyond(object.name()) {
-        collect(connection, context, object, ids.clone(), &mut beyond).await?;
+        collect(connection, context, object, ids.clone(), &mut cascade).await?;
     }
-    check_restrictions(connection, context, object, &ids, &beyond).await?;
-    clear(connection, context, &beyond).await?;
-    let along = beyond.deleted.iter().map(|(object, id, record)| (object, *id, record));
+    check_restrictions(connection, context, object, &ids, &cascade).await?;
+    clear(connection, context, &cascade).await?;
+    let along = cascade.deleted.iter().map(|(object, id, record)| (object, *id, record));
     let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
-    let gone = gone.map(|(object, id, record)| Gone { object: object.as_ref(), id, owner: owner(object, record) });
+    let gone = gone.map(|(object, id, record)| DeletedRecord { object: object.as_ref(), id, owner: owner(object, record) });
     take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
     // All records are deleted in one statement, because the engine checks references at the end of a statement. Deep chains are
     // deleted level by level, from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
-    if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
-        parts.append(&mut beyond.levels);
+    if cascade.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
+        parts.append(&mut cascade.levels);
         parts.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
     }
     for (level, object, ids) in parts {
@@ -94,8 +94,8 @@ pub(crate) async fn delete_records(
     let (mut events, mut event_bytes) = (Vec::new(), 0);
     let mut counts: HashMap<i64, i64> = HashMap::new();
     // The events of dependent records come first, those of the requested records last.
-    let beyond = beyond.deleted.into_iter().rev();
-    for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
+    let cascade = cascade.deleted.into_iter().rev();
+    for (object, id, record) in cascade.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
         // The database itself counts users.
         if !object.is_users() {
             *counts.entry(object.id).or_insert(0) -= 1;
@@ -125,7 +125,7 @@ async fn collect(
     context: &mut WriteContext,
     object: &Arc<Object>,
     ids: Vec<Uuid>,
-    beyond: &mut Beyond,
+    cascade: &mut Cascade,
 ) -> Result<()> {
     let registry = Arc::clone(&context.registry);
     let mut levels = vec![(0, Arc::clone(object), ids)];
@@ -138,8 +138,8 @@ async fn collect(
             context.hold(connection, holder).await?;
             // It first reads only the ids. If a record is already known, the references form a circle, and the record is not read
             // again.
-            let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
-            let others = referring_unseen(connection, holder, *column, &ids, &beyond.seen, room + 1).await?;
+            let room = BEYOND_MAX - (cascade.deleted.len() + cascade.cleared.len()).min(BEYOND_MAX);
+            let others = referring_unseen(connection, holder, *column, &ids, &cascade.seen, room + 1).await?;
             if others.len() > room {
                 return Err(too_large());
             }
@@ -152,16 +152,16 @@ async fn collect(
             for record in found {
                 let Some(id) = record.uuid(0) else { continue };
                 match reference.on_delete {
-                    OnDelete::Cascade if beyond.seen.insert((holder.id, id)) => {
+                    OnDelete::Cascade if cascade.seen.insert((holder.id, id)) => {
                         next.push(id);
-                        beyond.deleted.push((Arc::clone(holder), id, record));
+                        cascade.deleted.push((Arc::clone(holder), id, record));
                     }
-                    OnDelete::SetNull => beyond.cleared.push((Arc::clone(holder), *column, id)),
+                    OnDelete::SetNull => cascade.cleared.push((Arc::clone(holder), *column, id)),
                     _ => {}
                 }
             }
             if !next.is_empty() {
-                beyond.levels.push((level + 1, Arc::clone(holder), next.clone()));
+                cascade.levels.push((level + 1, Arc::clone(holder), next.clone()));
                 levels.push((level + 1, Arc::clone(holder), next));
             }
         }
@@ -190,8 +190,8 @@ async fn referring_unseen(
 }
 
 /// Sets the references to null as an update would, with stamps and events.
-async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Beyond) -> Result<()> {
-    for (object, column, id) in beyond.cleared.iter().filter(|(object, _, id)| !beyond.seen.contains(&(object.id, *id))) {
+async fn clear(connection: &mut Connection, context: &WriteContext, cascade: &Cascade) -> Result<()> {
+    for (object, column, id) in cascade.cleared.iter().filter(|(object, _, id)| !cascade.seen.contains(&(object.id, *id))) {
         clear_one(connection, context, object, *column, *id).await?;
     }
     Ok(())
@@ -228,10 +228,10 @@ async fn check_restrictions(
     context: &WriteContext,
     object: &Object,
     ids: &[Uuid],
-    beyond: &Beyond,
+    cascade: &Cascade,
 ) -> Result<()> {
     let gone = |name: &str| -> Vec<Uuid> {
-        let along = beyond.deleted.iter().filter(|(object, ..)| object.name() == name).map(|(_, id, _)| *id);
+        let along = cascade.deleted.iter().filter(|(object, ..)| object.name() == name).map(|(_, id, _)| *id);
         ids.iter().filter(|_| object.name() == name).copied().chain(along).collect()
     };
     let dialect = connection.dialect();
@@ -250,7 +250,7 @@ async fn check_restrictions(
                 let most = i64::try_from(gone(holder.name()).len()).unwrap_or(i64::MAX - 1) + 1;
                 let rows = connection.fetch_rows(sql::referring_ids(dialect, holder, column, targets, most)).await;
                 let rows = rows.map_err(|error| error.on(holder))?;
-                let stays = |row: &Row| row.uuid(0).is_ok_and(|id| !beyond.seen.contains(&(holder.id, id)));
+                let stays = |row: &Row| row.uuid(0).is_ok_and(|id| !cascade.seen.contains(&(holder.id, id)));
                 (holder.name(), rows.iter().any(stays))
             }
             None => {

@@ -238,7 +238,7 @@ impl App {
         let Signals { start, fail } = signals;
         // The loss of any other right does not end the export.
         let needs = plan.objects().into_iter().map(|object| (object, Action::Read)).collect();
-        let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
+        let caller = Caller { basis: caller.basis.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
             // The turn comes first, because an export that waits for another one must not occupy one of its owner's permits for

@@ -84,7 +84,7 @@ impl App {
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         let changed = run(connection, plan, &mut context, &access, change).await?;
-                        context.judge(connection).await?;
+                        context.check_rows(connection).await?;
                         Ok(changed)
                     })
                 })
@@ -174,7 +174,7 @@ const EVENT_TARGETS_MAX: usize = 1000;
 ///
 /// # Errors
 /// `answer_too_large` if there are more links than one deletion may remove.
-pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
+pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[DeletedRecord<'_>]) -> Result<()> {
     take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
 }
 
@@ -182,7 +182,7 @@ pub(crate) async fn take_links(connection: &mut Connection, context: &WriteConte
 pub(crate) async fn take_some_links(
     connection: &mut Connection,
     context: &WriteContext,
-    gone: &[Gone<'_>],
+    gone: &[DeletedRecord<'_>],
     most: usize,
 ) -> Result<usize> {
     take(connection, context, gone, most, false).await
@@ -191,7 +191,7 @@ pub(crate) async fn take_some_links(
 async fn take(
     connection: &mut Connection,
     context: &WriteContext,
-    gone: &[Gone<'_>],
+    gone: &[DeletedRecord<'_>],
     at_once: usize,
     takes_all: bool,
 ) -> Result<usize> {
@@ -264,7 +264,7 @@ async fn take(
 }
 
 /// A record that is about to be deleted.
-pub(crate) struct Gone<'a> {
+pub(crate) struct DeletedRecord<'a> {
     pub(crate) object: &'a Object,
     pub(crate) id: Uuid,
     /// `created_by` of the record.

@@ -163,7 +163,7 @@ impl App {
                             made.entry(access.allowed_by()).or_insert((access, Vec::new())).1.push(*id);
                         }
                         made.into_values().for_each(|(access, ids)| context.made(&object, access, ids));
-                        context.judge(connection).await?;
+                        context.check_rows(connection).await?;
                         Ok(BulkAnswer { ids })
                     })
                 })
@@ -217,7 +217,7 @@ impl App {
                         context.hold_with(connection, &object, &[&access]).await?;
                         let ids = found.narrowed(connection, &mut context, &object).await?;
                         let ids = change_many(connection, &mut context, &object, &access, (&change, bytes), ids).await?;
-                        context.judge(connection).await?;
+                        context.check_rows(connection).await?;
                         Ok(BulkAnswer { ids })
                     })
                 })
@@ -309,7 +309,7 @@ impl App {
                     Box::pin(async move {
                         context.hold_with(connection, &object, &[&may_create, &may_update]).await?;
                         let upserted = upsert(connection, plan, &mut context, (&may_create, &may_update)).await?;
-                        context.judge(connection).await?;
+                        context.check_rows(connection).await?;
                         Ok(upserted)
                     })
                 })
@@ -426,7 +426,7 @@ impl App {
                         let answer = run_step(connection, step, &mut context).await;
                         answers.push(if several { answer.map_err(|error| at(index, error))? } else { answer? });
                     }
-                    context.judge(connection).await?;
+                    context.check_rows(connection).await?;
                     Ok(answers)
                 })
             })

@@ -15,7 +15,7 @@ pub(crate) trait ActsLater: Send + Sync {
     fn kind(&self) -> Made;
 
     /// All things of the kind that have a maker and are checked one by one.
-    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>>;
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>>;
 
     /// Requires from the caller the rights that a thing needs, so that the caller can become its maker. A deleted thing needs no
     /// rights.
@@ -41,7 +41,7 @@ pub(crate) trait ActsLater: Send + Sync {
 pub(crate) type Needs = Box<dyn Fn(&App, &Caller) -> Result<()> + Send + Sync>;
 
 /// The data by which a thing is checked: its id in routes, its maker, the stored suspension, and the rights that it needs.
-pub(crate) struct Kept {
+pub(crate) struct SuspensionCheck {
     pub(crate) id: String,
     pub(crate) maker: Maker,
     pub(crate) stored: Option<SuspensionReason>,
@@ -63,9 +63,9 @@ pub(crate) trait StoredThing: Send + Sync + 'static {
 }
 
 /// The data by which things are checked. Things without a maker are left out.
-pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
+pub(crate) fn suspension_checks<T: StoredThing>(rows: Vec<T>) -> Vec<SuspensionCheck> {
     let made = rows.into_iter().filter(|row| !row.maker().is_nobody());
-    made.map(|row| Kept {
+    made.map(|row| SuspensionCheck {
         id: row.id().to_owned(),
         maker: row.maker(),
         stored: row.suspension().map(|suspension| suspension.reason),

@@ -212,7 +212,7 @@ impl InstalledBlock {
             depth: invoker.depth,
             quota_owner: invoker.quota_owner.clone(),
             answer_left: invoker.answer_left.clone(),
-            judged: invoker.judged.clone(),
+            basis: invoker.basis.clone(),
         }
     }
 

@@ -8,8 +8,8 @@ use blockbase_query::Permissions;
 use blockbase_store::Maker;
 use parking_lot::RwLock;
 
+use crate::caller::check_basis::CheckedRights;
 use crate::caller::identity::Identity;
-use crate::caller::judged::Held;
 use crate::caller::maker_rights::MakerRights;
 
 /// How long an entry is valid if the database's versions cannot be read. Usually this instance sees the new version of the
@@ -33,7 +33,7 @@ pub(crate) struct IdentityCache {
     by_hash: RwLock<HashMap<String, Arc<Identity>>>,
     /// The rights of makers, and the time at which they were read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
-    public: RwLock<Option<(Arc<Held>, i64)>>,
+    public: RwLock<Option<(Arc<CheckedRights>, i64)>>,
     /// Rights limited to a role. The key has the role and the memory address of the full rights. The full rights are kept in
     /// memory, so that no other rights get the same address.
     by_view: RwLock<HashMap<(String, usize), View>>,
@@ -78,7 +78,7 @@ impl IdentityCache {
 
     pub(crate) fn get(&self, hash: &str, now: i64) -> Option<Arc<Identity>> {
         let kept = self.by_hash.read();
-        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.holds_until > now).cloned()
+        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.cached_at)) && kept.holds_until > now).cloned()
     }
 
     /// The rights of a maker, and the time at which they were read.
@@ -113,13 +113,13 @@ impl IdentityCache {
         identity
     }
 
-    pub(crate) fn public(&self, now: i64) -> Option<Arc<Held>> {
+    pub(crate) fn public(&self, now: i64) -> Option<Arc<CheckedRights>> {
         let kept = self.public.read();
         kept.as_ref().filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(kept, _)| Arc::clone(kept))
     }
 
-    pub(crate) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Held> {
-        let public = Arc::new(Held::new(Arc::new(permissions), generation, now));
+    pub(crate) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<CheckedRights> {
+        let public = Arc::new(CheckedRights::new(Arc::new(permissions), generation, now));
         let mut kept = self.public.write();
         if self.generation.load(Ordering::Acquire) == generation {
             *kept = Some((Arc::clone(&public), now));

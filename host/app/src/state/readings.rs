@@ -9,10 +9,10 @@ use tokio::sync::Mutex;
 
 /// The last reading of the database.
 #[derive(Default)]
-pub(crate) struct Readings(pub(crate) Mutex<Kept>);
+pub(crate) struct Readings(pub(crate) Mutex<CachedReadings>);
 
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct CachedReadings {
     pub(crate) reading: Option<(Instant, Arc<Reading>)>,
     pub(crate) room: Option<(Instant, Room)>,
 }

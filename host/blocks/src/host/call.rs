@@ -20,7 +20,7 @@ use crate::host::wasi_http::Outgoing;
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
 
 /// The limits of a call, and the parts of the server that it uses.
-pub(crate) struct Means {
+pub(crate) struct CallEnvironment {
     pub(crate) client: Client,
     pub(crate) executors: Arc<Executors>,
     pub(crate) memory_bytes_max: usize,
@@ -50,21 +50,27 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(service: Option<Service>, call_id: String, means: Means) -> CallState {
-        let deadline = Instant::now() + means.timeout;
+    pub(crate) fn new(service: Option<Service>, call_id: String, environment: CallEnvironment) -> CallState {
+        let deadline = Instant::now() + environment.timeout;
         let block = service.as_ref().map(|service| (Arc::clone(&service.app), Arc::clone(&service.block)));
         let service = service.map(Arc::new);
         let tripped = Tripped::default();
         CallState {
             log: LogSink::new(block, call_id),
-            outgoing: Outgoing::new(means.client, Arc::clone(&means.executors), service.clone(), deadline, tripped.clone()),
+            outgoing: Outgoing::new(
+                environment.client,
+                Arc::clone(&environment.executors),
+                service.clone(),
+                deadline,
+                tripped.clone(),
+            ),
             service,
-            executors: means.executors,
+            executors: environment.executors,
             deadline,
             host_calls: 0,
             memory_bytes: 0,
-            memory_bytes_max: means.memory_bytes_max,
-            memory: means.memory,
+            memory_bytes_max: environment.memory_bytes_max,
+            memory: environment.memory,
             table_elements: 0,
             growth_bytes: 0,
             tripped,

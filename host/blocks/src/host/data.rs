@@ -20,7 +20,7 @@ type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
 
 impl CallState {
     /// Counts the call, and runs its operation on the service's own threads. A result that is too large for a guest fails the call.
-    async fn data<T: Weighed + Send + 'static, F>(&mut self, operation: impl FnOnce(Arc<Service>) -> F) -> Answer<T>
+    async fn data<T: ByteSize + Send + 'static, F>(&mut self, operation: impl FnOnce(Arc<Service>) -> F) -> Answer<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {
@@ -39,36 +39,36 @@ impl CallState {
 }
 
 /// The size of a result that a guest gets.
-trait Weighed {
+trait ByteSize {
     fn bytes(&self) -> usize;
 }
 
-impl Weighed for String {
+impl ByteSize for String {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl Weighed for Option<String> {
+impl ByteSize for Option<String> {
     fn bytes(&self) -> usize {
         self.as_ref().map_or(0, String::len)
     }
 }
 
 /// A list of ids. A call gets at most as many ids as a bulk call accepts.
-impl Weighed for Vec<String> {
+impl ByteSize for Vec<String> {
     fn bytes(&self) -> usize {
         self.iter().map(String::len).sum()
     }
 }
 
-impl Weighed for bool {
+impl ByteSize for bool {
     fn bytes(&self) -> usize {
         1
     }
 }
 
-impl Weighed for u32 {
+impl ByteSize for u32 {
     fn bytes(&self) -> usize {
         4
     }

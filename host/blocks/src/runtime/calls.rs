@@ -18,7 +18,7 @@ use crate::engine::call_slots::{CallKind, CallSlot};
 use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
-use crate::host::call::{CallState, Means};
+use crate::host::call::{CallEnvironment, CallState};
 use crate::host::service::Service;
 use crate::package::manifest::invalid;
 
@@ -111,7 +111,7 @@ impl GuestCall for Delivery {
 }
 
 /// The settings of a call, which are the same for every kind of call.
-struct Asked<'a> {
+struct CallSettings<'a> {
     service: Option<Service>,
     block: &'a str,
     kind: CallKind,
@@ -189,8 +189,8 @@ fn trap_name(trap: &Trap) -> &'static str {
 }
 
 impl Inner {
-    fn means(&self, timeout: Duration, slot: &CallSlot) -> Means {
-        Means {
+    fn environment(&self, timeout: Duration, slot: &CallSlot) -> CallEnvironment {
+        CallEnvironment {
             client: self.client.clone(),
             executors: Arc::clone(&self.executors),
             memory_bytes_max: self.memory_bytes_max,
@@ -201,11 +201,11 @@ impl Inner {
 
     /// Makes a call in a new instance, when a slot is free. The instance is dropped afterwards. The call ends if its caller stops
     /// waiting.
-    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
-        let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
+    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Output> {
+        let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage } = settings;
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let state = CallState::new(service, call_id, self.means(remaining, &slot));
+        let state = CallState::new(service, call_id, self.environment(remaining, &slot));
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
@@ -267,7 +267,7 @@ impl Inner {
     /// The names and kinds of the handlers that a component reports.
     pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
         let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
-        let asked = Asked {
+        let settings = CallSettings {
             service: None,
             block,
             kind: CallKind::Action,
@@ -277,7 +277,7 @@ impl Inner {
             timeout,
             usage: None,
         };
-        self.run(Arc::clone(loaded), asked, Handlers)
+        self.run(Arc::clone(loaded), settings, Handlers)
             .await
             .map_err(|error| invalid(format!("The block does not report its handlers: {}", error.message)))
     }
@@ -291,8 +291,8 @@ impl Inner {
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        let result = self.run(loaded, asked, work).await?.map_err(handler_error)?;
+        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
+        let result = self.run(loaded, settings, work).await?.map_err(handler_error)?;
         if result.len() > RESULT_BYTES_MAX {
             return Err(Failed::Limit(LimitHit::Result).error(timeout));
         }
@@ -313,10 +313,10 @@ impl Inner {
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
+        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         // The handler's own error code does not matter: the sender sees only that the hook failed.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
-        let response = self.run(loaded, asked, work).await?.map_err(failed)?;
+        let response = self.run(loaded, settings, work).await?.map_err(failed)?;
         let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
         match body.len() <= RESULT_BYTES_MAX {
             true => Ok(Some(HookResponse { status, headers, body: body.into() })),
@@ -340,8 +340,8 @@ impl Inner {
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        self.run(loaded, asked, work).await?.map_err(handler_error)
+        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
+        self.run(loaded, settings, work).await?.map_err(handler_error)
     }
 }
 

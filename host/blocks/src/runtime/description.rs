@@ -12,7 +12,7 @@ use crate::engine::executors::Executors;
 use crate::engine::limits::MemoryBudget;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
-use crate::host::call::{CallState, Means};
+use crate::host::call::{CallEnvironment, CallState};
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
 /// The time that a component may take to describe itself.
@@ -64,14 +64,14 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
     // The linker has only what the server offers, with no stubs for the rest. The server would also refuse to install a component that
     // imports more.
     let linker = linker(engine).map_err(explain)?;
-    let means = Means {
+    let environment = CallEnvironment {
         client: Client::new(AddressPolicy { allow_private: false })?,
         executors: Arc::new(Executors::new().map_err(|error| error.to_string())?),
         memory_bytes_max: MEMORY_BYTES_MAX,
         memory: MemoryBudget::new(MEMORY_BYTES_MAX),
         timeout: TIMEOUT,
     };
-    let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), means));
+    let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), environment));
     store.limiter(|state| state);
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);

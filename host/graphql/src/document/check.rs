@@ -85,7 +85,7 @@ struct Check<'d> {
 
 /// The type that a selection selects from.
 #[derive(Clone, Copy)]
-enum Of<'d> {
+enum Parent<'d> {
     Root,
     Page(&'d Object),
     Upserted(&'d Object),
@@ -100,7 +100,7 @@ enum Of<'d> {
 
 impl<'d> Check<'d> {
     fn operation(&mut self, operation: &'d OperationDefinition) {
-        self.selections(&operation.selection_set.node, Of::Root);
+        self.selections(&operation.selection_set.node, Parent::Root);
     }
 
     fn tell(&mut self, error: Error, position: Pos) {
@@ -109,7 +109,7 @@ impl<'d> Check<'d> {
         }
     }
 
-    fn selections(&mut self, set: &'d SelectionSet, of: Of<'d>) {
+    fn selections(&mut self, set: &'d SelectionSet, parent: Parent<'d>) {
         for item in &set.items {
             for directive in item.node.directives() {
                 if let Some(value) = directive.node.get_argument("if") {
@@ -120,79 +120,79 @@ impl<'d> Check<'d> {
                 }
             }
             match &item.node {
-                Selection::Field(field) => self.field(field, of),
+                Selection::Field(field) => self.field(field, parent),
                 Selection::InlineFragment(fragment) => {
                     let on = fragment.node.type_condition.as_ref().map(|on| on.node.on.node.as_str());
-                    if on.is_none_or(|on| self.is_type(of, on)) {
-                        self.selections(&fragment.node.selection_set.node, of);
+                    if on.is_none_or(|on| self.is_type(parent, on)) {
+                        self.selections(&fragment.node.selection_set.node, parent);
                     }
                 }
                 Selection::FragmentSpread(spread) => {
                     let Some(fragment) = self.document.fragments.get(&spread.node.fragment_name.node) else { continue };
                     let on = fragment.node.type_condition.node.on.node.as_str();
-                    if self.is_type(of, on) && self.seen.insert(&spread.node.fragment_name.node) {
-                        self.selections(&fragment.node.selection_set.node, of);
+                    if self.is_type(parent, on) && self.seen.insert(&spread.node.fragment_name.node) {
+                        self.selections(&fragment.node.selection_set.node, parent);
                     }
                 }
             }
         }
     }
 
-    /// Whether a fragment on the type `name` applies to the selected type `of`. If it does not, validation refuses it.
-    fn is_type(&self, of: Of<'_>, name: &str) -> bool {
-        match of {
-            Of::Root => matches!(
+    /// Whether a fragment on the type `name` applies to the type `parent`. If it does not, validation refuses it.
+    fn is_type(&self, parent: Parent<'_>, name: &str) -> bool {
+        match parent {
+            Parent::Root => matches!(
                 (self.ty, name),
                 (OperationType::Query, "Query")
                     | (OperationType::Mutation, "Mutation")
                     | (OperationType::Subscription, "Subscription")
             ),
-            Of::Page(object) => page_name(object) == name,
-            Of::Upserted(object) => upserted_name(object) == name,
-            Of::Record(object) => pascal_case(object.name()) == name,
-            Of::Leaves(_) | Of::Introspection => true,
-            Of::Leaf => false,
+            Parent::Page(object) => page_name(object) == name,
+            Parent::Upserted(object) => upserted_name(object) == name,
+            Parent::Record(object) => pascal_case(object.name()) == name,
+            Parent::Leaves(_) | Parent::Introspection => true,
+            Parent::Leaf => false,
         }
     }
 
-    fn field(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
+    fn field(&mut self, field: &'d Positioned<Field>, parent: Parent<'d>) {
         let name = field.node.name.node.as_str();
         let set = &field.node.selection_set.node;
-        match of {
-            Of::Root if name.starts_with("__") => {
+        match parent {
+            Parent::Root if name.starts_with("__") => {
                 if name == "__type" {
                     let input = Input::Scalar(Scalar::String).required();
                     let declared = vec![InputField { name: "name".to_owned(), input, default: None, description: None }];
                     self.arguments(declared, field);
                 }
-                self.selections(set, Of::Introspection);
+                self.selections(set, Parent::Introspection);
             }
-            Of::Root => self.root(name, field),
-            Of::Introspection => self.selections(set, Of::Introspection),
-            _ if name == "__typename" => self.below(field, Of::Leaf),
-            Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
-            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(LeafType::Pagination)),
-            Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
-            Of::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Of::Leaf),
-            Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
+            Parent::Root => self.root(name, field),
+            Parent::Introspection => self.selections(set, Parent::Introspection),
+            _ if name == "__typename" => self.below(field, Parent::Leaf),
+            Parent::Page(object) | Parent::Upserted(object) if name == "data" => self.below(field, Parent::Record(object)),
+            Parent::Page(_) if name == "pagination" => self.below(field, Parent::Leaves(LeafType::Pagination)),
+            Parent::Upserted(_) if name == "created" => self.below(field, Parent::Leaf),
+            Parent::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Parent::Leaf),
+            Parent::Page(_) | Parent::Upserted(_) | Parent::Leaves(_) | Parent::Leaf => {
                 let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
                 self.tell(error, field.pos);
             }
-            Of::Record(object) => self.of_record(object, name, field),
+            Parent::Record(object) => self.of_record(object, name, field),
         }
     }
 
     /// Checks the selection of a field: a leaf must not have one, and any other field must have one.
-    fn below(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
+    fn below(&mut self, field: &'d Positioned<Field>, parent: Parent<'d>) {
         let set = &field.node.selection_set.node;
         let name = &field.node.name.node;
-        match (of, set.items.is_empty()) {
-            (Of::Leaf, true) => {}
-            (Of::Leaf, false) => {
+        match (parent, set.items.is_empty()) {
+            (Parent::Leaf, true) => {}
+            (Parent::Leaf, false) => {
                 self.tell(Error::invalid_request(format!("`{name}` has no fields that can be selected.")), field.pos)
             }
             (_, true) => self.tell(Error::invalid_request(format!("Select fields of `{name}`.")), field.pos),
-            (_, false) => self.selections(set, of),
+            (_, false) => self.selections(set, parent),
         }
     }
 
@@ -210,13 +210,13 @@ impl<'d> Check<'d> {
         let view = self.view;
         let object = |object: &Object| view.registry.object(object.name()).map(|object| &**object);
         let below = match &root {
-            Root::List(list) => object(list).map(Of::Page),
-            Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
-            Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
-            Root::Aggregate(_) => Some(Of::Leaves(LeafType::Aggregate)),
-            Root::UpdateMany(_) => Some(Of::Leaves(LeafType::Written)),
-            Root::Events => Some(Of::Leaves(LeafType::Event)),
-            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
+            Root::List(list) => object(list).map(Parent::Page),
+            Root::Upsert(upserted) => object(upserted).map(Parent::Upserted),
+            Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Parent::Record),
+            Root::Aggregate(_) => Some(Parent::Leaves(LeafType::Aggregate)),
+            Root::UpdateMany(_) => Some(Parent::Leaves(LeafType::Written)),
+            Root::Events => Some(Parent::Leaves(LeafType::Event)),
+            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Parent::Leaf),
         };
         if let Some(below) = below {
             self.below(field, below);
@@ -236,12 +236,12 @@ impl<'d> Check<'d> {
 
     fn of_record(&mut self, object: &'d Object, name: &str, field: &'d Positioned<Field>) {
         if object.column(name).is_some() {
-            return self.below(field, Of::Leaf);
+            return self.below(field, Parent::Leaf);
         }
         let view = self.view;
         let relation = view.registry.relation(object.name(), name).filter(|relation| view.shows(&relation.related));
         match relation.and_then(|relation| view.registry.object(&relation.related)) {
-            Some(related) => self.below(field, Of::Record(related)),
+            Some(related) => self.below(field, Parent::Record(related)),
             None => {
                 let unknown = Error::unknown_field(object.name(), name);
                 // Its selection shows that the client expects a relation. The relation may exist, but be hidden from the caller.

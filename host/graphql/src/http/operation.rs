@@ -17,7 +17,7 @@ use crate::execute::shape::Budget;
 use crate::http::accept::{Form, Refusal};
 
 /// The caller, and the form of the response.
-pub(crate) struct Asked {
+pub(crate) struct RequestContext {
     pub(crate) caller: Caller,
     pub(crate) credentials: blockbase_app::Credentials,
     pub(crate) request_id: String,
@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 /// An operation that is ready to run.
 pub(crate) struct Operation {
     pub(crate) graphql: Arc<Graphql>,
-    pub(crate) asked: Asked,
+    pub(crate) context: RequestContext,
     prepared: Prepared,
     name: Option<String>,
     variables: Variables,
@@ -43,18 +43,18 @@ impl Operation {
     /// The reason why the request is refused.
     pub(crate) async fn prepare(
         graphql: &Arc<Graphql>,
-        mut asked: Asked,
+        mut context: RequestContext,
         request: GraphqlRequest,
         only_queries: bool,
     ) -> Result<Operation, Refusal> {
-        asked.caller = asked.caller.with_one_answer(graphql.app.settings().answer_bytes_max);
-        let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
+        context.caller = context.caller.with_one_answer(graphql.app.settings().answer_bytes_max);
+        let prepared = Prepared::of(&graphql.app, &graphql.views, &context.caller, &request, only_queries).await?;
         let name = request.operation_name;
         let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
         let variables = run_offloaded(request.variables.bytes(), || Variables::of(&prepared.view, operation, &request.variables));
         let variables = variables.map_err(Refusal::Invalid)?;
         drop(request.variables);
-        Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
+        Ok(Operation { graphql: Arc::clone(graphql), context, name, variables, prepared })
     }
 
     /// The operation with everything that its execution needs.
@@ -64,8 +64,8 @@ impl Operation {
             app: &self.graphql.app,
             view: &self.prepared.view,
             introspecting: &self.graphql.introspecting,
-            caller: &self.asked.caller,
-            request_id: &self.asked.request_id,
+            caller: &self.context.caller,
+            request_id: &self.context.request_id,
             document: &self.prepared.document,
             operation,
             operation_name: self.name.as_deref(),

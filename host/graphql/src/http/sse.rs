@@ -140,7 +140,7 @@ impl Graphql {
                 frame: Box::new(move |event| framing.next(&shown.write(event.envelope()))),
             },
         };
-        self.app.open_stream(operation.asked.caller.clone(), &operation.asked.credentials, request).await
+        self.app.open_stream(operation.context.caller.clone(), &operation.context.credentials, request).await
     }
 }
 

@@ -43,7 +43,7 @@ impl Scalar {
 
 /// The objects that a view shows. Conditions can only lead to these objects.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct VisibleObjects {
     pub(crate) registry: Arc<Registry>,
     pub(crate) names: HashSet<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Shown {
 #[derive(Clone, Debug)]
 pub(crate) struct Related {
     pub(crate) object: Arc<Object>,
-    pub(crate) shown: Arc<Shown>,
+    pub(crate) shown: Arc<VisibleObjects>,
 }
 
 impl Related {
@@ -66,7 +66,7 @@ impl Related {
         ];
         let columns = self.object.columns.iter();
         members.extend(columns.map(|column| (column.name.clone(), Input::Test(Test::of(column)))));
-        let Shown { registry, names } = &*self.shown;
+        let VisibleObjects { registry, names } = &*self.shown;
         for relation in registry.relations_of(self.object.name()).iter().filter(|relation| names.contains(&relation.related)) {
             let Some(object) = registry.object(&relation.related) else { continue };
             let related = Related { object: Arc::clone(object), shown: Arc::clone(&self.shown) };

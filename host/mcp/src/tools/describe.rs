@@ -11,7 +11,7 @@ use super::schemas::{
     condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
     with_warnings, written,
 };
-use super::{Shown, ShownAction, Tool};
+use super::{Tool, VisibleAction, VisibleTools};
 
 /// The effects of a tool. A client may use them to ask its user first.
 struct Hints {
@@ -28,7 +28,7 @@ const CHANGES: Hints = Hints { is_read_only: false, is_destructive: true, is_ide
 const CHANGES_ONCE: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: true };
 
 /// The visible tools.
-pub(crate) fn tools(shown: &Shown, bulk_records_max: usize) -> Vec<Listed> {
+pub(crate) fn tools(shown: &VisibleTools, bulk_records_max: usize) -> Vec<Listed> {
     let fixed = shown.tools.iter().map(|(tool, objects)| fixed(*tool, objects, bulk_records_max));
     fixed.chain(shown.actions.iter().map(action)).collect()
 }
@@ -251,7 +251,7 @@ fn fixed(tool: Tool, objects: &[String], bulk_records_max: usize) -> Listed {
 }
 
 /// An action as a tool. Only its author knows its effects, so the hints assume the worst case.
-fn action(shown: &ShownAction) -> Listed {
+fn action(shown: &VisibleAction) -> Listed {
     let manifest = &shown.block.manifest;
     let declared = &manifest.actions[shown.place];
     let title = format!("{}: {}", manifest.name, declared.name);

@@ -16,13 +16,13 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's body. If it is dropped before its end, the rest is still read.
-struct Lingering(Option<Body>);
+struct DrainOnDrop(Option<Body>);
 
 /// Wraps a body, so that its rest is read when it is dropped. An empty body stays as it is.
-pub(crate) fn lingering(body: Body) -> Body {
+pub(crate) fn drain_on_drop(body: Body) -> Body {
     match body.is_end_stream() {
         true => body,
-        false => Body::new(Lingering(Some(body))),
+        false => Body::new(DrainOnDrop(Some(body))),
     }
 }
 
@@ -36,7 +36,7 @@ async fn drop_rest(mut body: Body) {
     }
 }
 
-impl HttpBody for Lingering {
+impl HttpBody for DrainOnDrop {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -58,7 +58,7 @@ impl HttpBody for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         let Some(body) = self.0.take().filter(|body| !body.is_end_stream()) else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

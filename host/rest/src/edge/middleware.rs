@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::AppState;
 use crate::answer::auth::show_token;
 use crate::answer::error::unhandled;
-use crate::edge::drain_body::lingering;
+use crate::edge::drain_body::drain_on_drop;
 use crate::edge::host::{HostProblem, NamedHost};
 use crate::edge::observe::Observed;
 use crate::edge::origin::{OriginProblem, TrustedOrigins};
@@ -37,7 +37,7 @@ const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 /// The outermost layer: the request's id and client address, the renewed session, and one log line.
 pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    request = request.map(lingering);
+    request = request.map(drain_on_drop);
     let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let socket = request
         .extensions()

@@ -23,7 +23,7 @@ use crate::routing::Routes;
 pub(crate) fn routes() -> Routes {
     Routes::new()
         .get("/api/v1/instance", instance)
-        .get("/api/v1/me", verdict)
+        .get("/api/v1/me", me_answer)
         .get("/api/v1/me/permissions", permissions)
         .get("/api/v1/me/preferences", preferences)
         .patch("/api/v1/me/preferences", change_preferences)
@@ -31,9 +31,9 @@ pub(crate) fn routes() -> Routes {
 }
 
 /// Shows the caller's identity. An invalid credential gets a normal response, not an error.
-pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
-    let verdict = state.app.me(&credentials).await?;
-    let json = verdict.as_deref().unwrap_or(r#"{"authenticated":false}"#);
+pub(crate) async fn me_answer(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
+    let me_answer = state.app.me(&credentials).await?;
+    let json = me_answer.as_deref().unwrap_or(r#"{"authenticated":false}"#);
     Ok(render::json_bytes(StatusCode::OK, json.as_bytes().to_vec()))
 }
 

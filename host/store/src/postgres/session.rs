@@ -187,8 +187,8 @@ impl Session {
         self.each_row(statement, |row| {
             if found.is_none() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                let beyond = statement::beyond(row, columns.len())?;
-                found = Some(writer.record(0, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+                let extra = statement::extra(row, columns.len())?;
+                found = Some(writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
             }
             Ok(0)
         })
@@ -209,8 +209,8 @@ impl Session {
             if records.is_empty() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
             }
-            let beyond = statement::beyond(row, columns.len())?;
-            let record = writer.record(hidden, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
+            let extra = statement::extra(row, columns.len())?;
+            let record = writer.record(hidden, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
             let size = record.bytes();
             bytes += size;
             if bytes > bytes_max {

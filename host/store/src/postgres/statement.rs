@@ -10,7 +10,7 @@ use sqlx::{Arguments, Column as _, Row as _, TypeInfo, ValueRef};
 use uuid::Uuid;
 
 use crate::error::DbError;
-use crate::record::Beyond;
+use crate::record::ExtraValues;
 use crate::row::{Cell, Row};
 
 /// Maps Postgres' errors. Names of constraints contain catalogue numbers, so no message has to be parsed.
@@ -140,11 +140,11 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
 }
 
 /// The version and the flag, which a statement selects after its columns.
-pub(super) fn beyond(row: &PgRow, columns: usize) -> Result<Beyond, DbError> {
+pub(super) fn extra(row: &PgRow, columns: usize) -> Result<ExtraValues, DbError> {
     let width = row.columns().len();
     let version = (width > columns).then(|| row.try_get::<i64, _>(columns)).transpose().map_err(db_error)?;
     let flag = (width > columns + 1).then(|| row.try_get::<bool, _>(columns + 1)).transpose().map_err(db_error)?;
-    Ok(Beyond { version, tail: flag.map(i64::from) })
+    Ok(ExtraValues { version, tail: flag.map(i64::from) })
 }
 
 /// The number that a list selects after its columns.

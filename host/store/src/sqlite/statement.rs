@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
 use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
 use crate::error::DbError;
-use crate::record::{Beyond, Page, Record, RecordWriter, SpooledRows};
+use crate::record::{ExtraValues, Page, Record, RecordWriter, SpooledRows};
 use crate::row::{Cell, Row};
 use crate::spool::{Spool, Unwanted};
 
@@ -296,8 +296,8 @@ fn record_of(
     ty: impl Fn(usize) -> ColumnType,
 ) -> Result<Record, DbError> {
     let number = |place: usize| (place < width).then(|| row.get::<_, i64>(place)).transpose().map_err(db_error);
-    let beyond = Beyond { version: number(columns)?, tail: number(columns + 1)? };
-    writer.record(hidden, beyond, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
+    let extra = ExtraValues { version: number(columns)?, tail: number(columns + 1)? };
+    writer.record(hidden, extra, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
 }
 
 fn utf8(text: &[u8]) -> Result<&str, DbError> {

@@ -78,7 +78,7 @@ impl App {
         };
         let (announcer, app, caller) = (self.announcer(caller), self.itself()?, caller.clone());
         let signup_role = self.settings.signup_role.clone();
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 // Without this check, an invitation could make the first admin, without the setup token.

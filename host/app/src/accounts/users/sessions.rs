@@ -81,7 +81,7 @@ impl App {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
         let now = self.clock.now();
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
@@ -102,7 +102,7 @@ impl App {
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
+        self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;

@@ -13,10 +13,10 @@ use blockbase_schema::{Code, Object, OnDelete, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
 
-use super::{Beyond, check_restrictions, clear_one, delete_records, referring_unseen};
+use super::{Cascade, check_restrictions, clear_one, delete_records, referring_unseen};
 use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::too_large;
-use crate::records::links::{Gone, take_some_links};
+use crate::records::links::{DeletedRecord, take_some_links};
 
 /// The maximum number of a chain's records that are remembered. If there are more, the earlier ones are forgotten.
 const FOLLOWED_MAX: usize = 10_000;
@@ -72,7 +72,7 @@ pub(crate) async fn delete_some(
         return Ok(Step::Done(false));
     }
     // This is checked first, so that nothing is deleted if the record has to stay.
-    let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
+    let alone = Cascade { seen: HashSet::from([(object.id, id)]), ..Cascade::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
     // A record that stays is not deleted. So `going` contains it only if no other record refers to it any more.
@@ -219,7 +219,7 @@ async fn detach(connection: &mut Connection, context: &mut WriteContext, object:
     let plan = RecordPlan { object: Arc::clone(object), scope: Scope::All, id };
     let select = sql::get(connection.dialect(), &plan, true);
     let record = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
-    let gone = record.map(|record| Gone { object: object.as_ref(), id, owner: owner(object, &record) });
-    let gone: Vec<Gone<'_>> = gone.into_iter().collect();
+    let gone = record.map(|record| DeletedRecord { object: object.as_ref(), id, owner: owner(object, &record) });
+    let gone: Vec<DeletedRecord<'_>> = gone.into_iter().collect();
     Ok(detached + take_some_links(connection, context, &gone, TAKEN_LINKS_MAX).await?)
 }

@@ -18,7 +18,7 @@ use crate::Graphql;
 use crate::document::request::GraphqlRequest;
 use crate::http::accept::{Form, Refusal};
 use crate::http::answer::{Body, answer, refuse};
-use crate::http::operation::{Asked, Operation};
+use crate::http::operation::{Operation, RequestContext};
 
 /// The longest time until a reservation is opened.
 const RESERVED_MAX: Duration = Duration::from_secs(60);
@@ -52,12 +52,12 @@ fn plain(status: StatusCode, text: String) -> Response<Body> {
 
 impl Graphql {
     /// Reserves a connection, and returns its token.
-    pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
-        let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
-        let place = allowed.and_then(|()| self.app.stream_place(asked.caller.quota_owner()));
+    pub(crate) fn reserve(self: &Arc<Self>, context: &RequestContext) -> Response<Body> {
+        let allowed = self.app.may_stream(&context.caller).and_then(|()| context.caller.require_platform());
+        let place = allowed.and_then(|()| self.app.stream_place(context.caller.quota_owner()));
         let reserve = |place| {
-            let frames = self.app.frames(FRAMES_AHEAD, asked.caller.quota_owner());
-            self.sse.reserve(Owner::of(&asked.caller), place, frames)
+            let frames = self.app.frames(FRAMES_AHEAD, context.caller.quota_owner());
+            self.sse.reserve(Owner::of(&context.caller), place, frames)
         };
         match place.and_then(reserve) {
             Ok(token) => {
@@ -75,18 +75,18 @@ impl Graphql {
     }
 
     /// Opens a reserved connection.
-    pub(crate) fn connect(self: &Arc<Self>, asked: &Asked, token: &str) -> Response<Body> {
-        let owner = Owner::of(&asked.caller);
+    pub(crate) fn connect(self: &Arc<Self>, context: &RequestContext, token: &str) -> Response<Body> {
+        let owner = Owner::of(&context.caller);
         let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
         let Some(waiting) = waiting else {
             return told(Code::Conflict, "This event stream is already open.");
         };
-        let (sender, receiver) = self.app.frames(1, asked.caller.quota_owner());
+        let (sender, receiver) = self.app.frames(1, context.caller.quota_owner());
         let open = Open {
             graphql: Arc::clone(self),
             token: token.to_owned(),
             owner,
-            session_recheck: SessionRecheck::new(&self.app, asked.caller.clone(), &asked.credentials),
+            session_recheck: SessionRecheck::new(&self.app, context.caller.clone(), &context.credentials),
             waiting,
         };
         tokio::spawn(open.run(sender, self.draining.clone()));
@@ -94,11 +94,11 @@ impl Graphql {
     }
 
     /// Begins an operation, and sends its results to a connection.
-    pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
+    pub(crate) async fn begin(self: &Arc<Self>, context: RequestContext, token: &str, request: GraphqlRequest) -> Response<Body> {
         let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
             return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
         };
-        let owner = Owner::of(&asked.caller);
+        let owner = Owner::of(&context.caller);
         let number = self.sse.operations.fetch_add(1, Ordering::Relaxed);
         let taken = self.sse.with(token, &owner, |connection| {
             let most = if connection.waiting.is_some() { OPERATIONS_BEFORE_MAX } else { OPERATIONS_MAX };
@@ -118,8 +118,8 @@ impl Graphql {
         }
         // The slot is freed when this request ends, unless the operation runs.
         let mut place = StartingPlace { graphql: self, token, id: &id, number, is_kept: false };
-        let form = asked.form;
-        let operation = match Operation::prepare(self, asked, request, false).await {
+        let form = context.form;
+        let operation = match Operation::prepare(self, context, request, false).await {
             Ok(operation) => operation,
             Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
         };
@@ -186,7 +186,7 @@ impl Graphql {
     /// Waits until a result may be made: first for room in the caller's share, then for its turn. With this order, operations
     /// that wait for room do not prevent others from getting their turn, and an operation without room gets its own error.
     async fn turn<'r>(&self, operation: &Operation, results: &'r Semaphore) -> Result<SemaphorePermit<'r>> {
-        let owner = operation.asked.caller.quota_owner();
+        let owner = operation.context.caller.quota_owner();
         self.app.response_room(owner).await?;
         let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await.map_err(|_| no_turn())?;
         // Other operations may have taken the room during the wait.
@@ -195,11 +195,11 @@ impl Graphql {
     }
 
     /// Ends an operation of a connection.
-    pub(crate) fn stop(&self, asked: &Asked, token: &str, query: &str) -> Response<Body> {
+    pub(crate) fn stop(&self, context: &RequestContext, token: &str, query: &str) -> Response<Body> {
         let Some(id) = parameter(query, "operationId").filter(|id| !id.is_empty()) else {
             return told(Code::InvalidRequest, "The parameter `operationId` is missing.");
         };
-        let owner = Owner::of(&asked.caller);
+        let owner = Owner::of(&context.caller);
         match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
             None => no_connection(),
             Some(ended) => {

@@ -30,11 +30,11 @@ impl Stamp {
 
 /// The data by which a caller was checked. All parts are `None` for the service itself.
 #[derive(Clone, Default)]
-pub(crate) struct Judged {
+pub(crate) struct CheckBasis {
     /// The identity of a credential, or of the maker of a thing.
     pub(crate) identity: Option<Arc<Identity>>,
     /// The rights of everybody, for a caller without a credential.
-    pub(crate) public: Option<Arc<Held>>,
+    pub(crate) public: Option<Arc<CheckedRights>>,
     /// The consent of a block's maker, from which the caller has its rights.
     pub(crate) consent: Option<Arc<Consent>>,
     /// For a long operation, the only rights that must still be present at a later check.
@@ -42,14 +42,14 @@ pub(crate) struct Judged {
 }
 
 /// Rights, and their last check.
-pub(crate) struct Held {
+pub(crate) struct CheckedRights {
     pub(crate) rights: Arc<Permissions>,
     pub(crate) stamp: Stamp,
 }
 
-impl Held {
-    pub(crate) fn new(rights: Arc<Permissions>, generation: u64, now: i64) -> Held {
-        Held { rights, stamp: Stamp::new(generation, now) }
+impl CheckedRights {
+    pub(crate) fn new(rights: Arc<Permissions>, generation: u64, now: i64) -> CheckedRights {
+        CheckedRights { rights, stamp: Stamp::new(generation, now) }
     }
 }
 
@@ -99,19 +99,19 @@ pub(crate) struct Needs {
     pub(crate) stamp: Stamp,
 }
 
-impl Judged {
+impl CheckBasis {
     /// The data for a check by an identity.
-    pub(crate) fn of(identity: &Arc<Identity>) -> Judged {
-        Judged { identity: Some(Arc::clone(identity)), ..Judged::default() }
+    pub(crate) fn of(identity: &Arc<Identity>) -> CheckBasis {
+        CheckBasis { identity: Some(Arc::clone(identity)), ..CheckBasis::default() }
     }
 
     /// The data for a check by the rights that everybody has.
-    pub(crate) fn as_everybody(public: Arc<Held>) -> Judged {
-        Judged { public: Some(public), ..Judged::default() }
+    pub(crate) fn as_everybody(public: Arc<CheckedRights>) -> CheckBasis {
+        CheckBasis { public: Some(public), ..CheckBasis::default() }
     }
 
     /// The same data for a long operation that needs only these rights at a later check.
-    pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
+    pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> CheckBasis {
         // The stamp matches no state of the accounts, so that the first use checks the rights.
         self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));
         self
