@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Hint, Registry, Resource, Result};
-use blockbase_store::{Made, Suspension};
+use blockbase_store::{Suspension, ThingKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -146,7 +146,7 @@ impl App {
         caller.require(Resource::Blocks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let suspended =
-            self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
+            self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(ThingKind::Block).await?) })).await?;
         let blocks = Arc::clone(&self.blocks.read());
         let registry = self.registry();
         Ok(blocks.values().map(|block| block.answer(&registry, suspended.get(block.name()).copied())).collect())
@@ -162,7 +162,9 @@ impl App {
         self.settle_rights_shown(caller).await;
         let key = name.to_owned();
         let suspension = self
-            .look_up(caller, move |connection| Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) }))
+            .look_up(caller, move |connection| {
+                Box::pin(async move { Ok(connection.suspension_of(ThingKind::Block, &key).await?) })
+            })
             .await?;
         Ok(block.answer(&self.registry(), suspension))
     }
@@ -262,7 +264,7 @@ impl App {
     pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;
-        self.adopt(caller, Made::Block, name).await?;
+        self.adopt(caller, ThingKind::Block, name).await?;
         self.shown_block(caller, name).await
     }
 

@@ -138,12 +138,12 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use blockbase_store::Made;
+    use blockbase_store::ThingKind;
 
     use super::*;
 
     #[test]
     fn each_kind_that_keeps_its_maker_is_looked_after_once() {
-        assert_eq!(ACT_LATER.map(ActsLater::kind), Made::KEPT);
+        assert_eq!(ACT_LATER.map(ActsLater::kind), ThingKind::ALL);
     }
 }

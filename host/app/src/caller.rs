@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Decision, Grant, Ground, Known, KnownObjects, Permissions, Variables};
+use blockbase_query::{Access, Action, Decision, Grant, GrantContext, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, USERS};
 use blockbase_store::UserRow;
@@ -198,44 +198,44 @@ impl Caller {
     ///
     /// # Errors
     /// The errors of [`Caller::access`].
-    pub(crate) fn access_to(&self, ground: &Ground<'_>, object: &str, action: Action) -> Result<Access> {
+    pub(crate) fn access_to(&self, grant_context: &GrantContext<'_>, object: &str, action: Action) -> Result<Access> {
         let decision = self.decide(object, action).ok_or_else(|| self.denied(object, action))?;
-        let known = ground.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
-        Ok(self.on(decision, ground, known, action))
+        let known = grant_context.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
+        Ok(self.on(decision, grant_context, known, action))
     }
 
     /// The fields that the caller may read. The result lists an object only if the caller may not read all of its fields.
-    pub(crate) fn known_objects(&self, ground: &Ground<'_>) -> Arc<KnownObjects> {
-        self.known_by(ground, Action::Read)
+    pub(crate) fn known_objects(&self, grant_context: &GrantContext<'_>) -> Arc<KnownObjects> {
+        self.known_by(grant_context, Action::Read)
     }
 
     /// The fields that the caller may name in a new record or in a change. The result lists an object only if the caller may not
     /// name all of its fields.
-    pub(crate) fn writable_objects(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
-        self.known_by(ground, action)
+    pub(crate) fn writable_objects(&self, grant_context: &GrantContext<'_>, action: Action) -> Arc<KnownObjects> {
+        self.known_by(grant_context, action)
     }
 
-    fn known_by(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
+    fn known_by(&self, grant_context: &GrantContext<'_>, action: Action) -> Arc<KnownObjects> {
         let make = || {
-            let objects = self.resources_with_fields().into_iter().filter_map(|name| ground.registry.object(name));
-            objects.filter_map(|object| Some((object.id, self.known_of(ground, object, action)?))).collect()
+            let objects = self.resources_with_fields().into_iter().filter_map(|name| grant_context.registry.object(name));
+            objects.filter_map(|object| Some((object.id, self.known_of(grant_context, object, action)?))).collect()
         };
         match &self.authority {
-            Authority::Own(permissions) => permissions.known_once(ground.registry.version, action, make),
+            Authority::Own(permissions) => permissions.known_once(grant_context.registry.version, action, make),
             Authority::Block { .. } => Arc::new(make()),
         }
     }
 
     /// Whether the caller may read or write a column.
-    pub(crate) fn may_name(&self, ground: &Ground<'_>, object: &Object, column: &str) -> bool {
+    pub(crate) fn may_name(&self, grant_context: &GrantContext<'_>, object: &Object, column: &str) -> bool {
         if !self.resources_with_fields().contains(object.name()) {
             return true;
         }
         let lists = |action: Action| {
             let known = match (action, self.decide(object.name(), action)) {
                 (_, None) => return false,
-                (Action::Read, Some(decision)) => decision.known(ground, object),
-                (_, Some(decision)) => decision.writable(ground, object),
+                (Action::Read, Some(decision)) => decision.known(grant_context, object),
+                (_, Some(decision)) => decision.writable(grant_context, object),
             };
             known.is_none_or(|known| known.has(object, column))
         };
@@ -244,13 +244,13 @@ impl Caller {
 
     /// The fields of an object that the caller knows by `action`. Descriptions also show actions that the caller does not have.
     /// For these the result has the fields that the caller knows by another action.
-    fn known_of(&self, ground: &Ground<'_>, object: &Object, action: Action) -> Option<Known> {
+    fn known_of(&self, grant_context: &GrantContext<'_>, object: &Object, action: Action) -> Option<Known> {
         let mut actions = [action, Action::Read, Action::Create, Action::Update].into_iter();
         let decided = actions.find_map(|action| Some((action, self.decide(object.name(), action)?)));
         match decided {
-            Some((Action::Read, decision)) => decision.known(ground, object),
-            Some((_, decision)) => decision.writable(ground, object),
-            None => Some(ground.id_alone(object)),
+            Some((Action::Read, decision)) => decision.known(grant_context, object),
+            Some((_, decision)) => decision.writable(grant_context, object),
+            None => Some(grant_context.id_alone(object)),
         }
     }
 
@@ -279,8 +279,8 @@ impl Caller {
     ///
     /// # Errors
     /// The errors of [`Caller::access`].
-    pub(crate) fn access_by(&self, ground: &Ground<'_>, relation: &Relation, parameter: &str) -> Result<Access> {
-        self.access_to(ground, &relation.related, Action::Read).map_err(|error| match error.code {
+    pub(crate) fn access_by(&self, grant_context: &GrantContext<'_>, relation: &Relation, parameter: &str) -> Result<Access> {
+        self.access_to(grant_context, &relation.related, Action::Read).map_err(|error| match error.code {
             Code::Forbidden if !self.knows(&relation.related) => {
                 Error::new(Code::Forbidden, format!("You may not read the records of `{}` in `{parameter}`.", relation.key))
             }
@@ -383,18 +383,18 @@ impl Caller {
 
     /// The object and the access to it. For a read, the object has only the fields that the caller knows. A caller without the
     /// permission gets the same error as for a missing object, except for callers who may read `objects`.
-    pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
-        let (object, decision) = self.admit_to(ground.registry, name, action)?;
-        let access = self.on(decision, ground, &object, action);
+    pub(crate) fn object(&self, grant_context: &GrantContext<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
+        let (object, decision) = self.admit_to(grant_context.registry, name, action)?;
+        let access = self.on(decision, grant_context, &object, action);
         let object = access.seen().map_or(object, |seen| Arc::clone(&seen.object));
         Ok((object, access))
     }
 
     /// The access that a decision gives to the rows of an object.
-    fn on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
+    fn on(&self, decision: Decision, grant_context: &GrantContext<'_>, object: &Arc<Object>, action: Action) -> Access {
         match &self.authority {
-            Authority::Own(permissions) => permissions.decided_on(decision, ground, object, action),
-            Authority::Block { .. } => decision.on(ground, object),
+            Authority::Own(permissions) => permissions.decided_on(decision, grant_context, object, action),
+            Authority::Block { .. } => decision.on(grant_context, object),
         }
     }
 

@@ -67,7 +67,7 @@ pub use delivery::ledger::{
 };
 pub use delivery::persist_event::UNDECODABLE;
 pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
-pub use delivery::subscriptions::{Answered, CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, check_consumer};
+pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, WithWarnings, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;

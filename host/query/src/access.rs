@@ -21,7 +21,7 @@ use fields::Lists;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Shapes};
 pub use grant::{Grant, RowPolicy};
 pub use permissions::Permissions;
-pub use rules::{Decision, Ground, Owners, Rule};
+pub use rules::{Decision, GrantContext, Owners, Rule};
 pub use scope::{Scope, Seen};
 
 /// Proof that a caller may do one action on one resource, and on which rows. It can only be made from a decision of

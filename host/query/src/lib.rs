@@ -23,7 +23,7 @@ mod filter;
 mod parameter;
 
 pub use access::{
-    Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, Ground, Known, KnownObjects, Owners, Permissions,
+    Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects, Owners, Permissions,
     RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
 };
 pub use aggregate::{AggregateRequest, Function};

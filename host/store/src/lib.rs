@@ -59,7 +59,7 @@ pub use error::DbError;
 use error::storage_full;
 pub use events::{EventHead, EventPage, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};
 pub use instances::InstanceRow;
-pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
+pub use makers::{Maker, MakerPart, Suspension, SuspensionReason, Thing, ThingKind, Unsettled};
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
 pub use read::{Cost, Read, ReadCost, Snapshot};

@@ -2,7 +2,7 @@
 //!
 //! The table of each kind has four columns: the user who made the thing, the API key that they used, `suspended_reason` and
 //! `suspended_at`. User and key are both null if no maker is stored. The statements here are the same for every kind.
-//! [`Made::KEPT`] lists the kinds whose tables have the columns. `app` decides what a maker may do.
+//! [`ThingKind::ALL`] lists the kinds whose tables have the columns. `app` decides what a maker may do.
 
 use std::collections::HashMap;
 
@@ -107,7 +107,7 @@ pub(crate) fn maker(row: &Row, from: usize) -> Result<Maker, DbError> {
 
 /// A kind of thing that keeps its maker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Made {
+pub enum ThingKind {
     ApiKey,
     Webhook,
     Subscription,
@@ -124,31 +124,32 @@ struct Place {
     key: &'static str,
 }
 
-impl Made {
+impl ThingKind {
     /// The kinds whose tables have the four columns. A migration that adds the columns to another table adds its kind here.
-    pub const KEPT: [Made; 5] = [Made::ApiKey, Made::Webhook, Made::Subscription, Made::Task, Made::Block];
+    pub const ALL: [ThingKind; 5] =
+        [ThingKind::ApiKey, ThingKind::Webhook, ThingKind::Subscription, ThingKind::Task, ThingKind::Block];
 
     /// The value of `resource` in lists of things. Topics of suspensions begin with it.
     pub fn name(self) -> &'static str {
         match self {
-            Made::ApiKey => "api_keys",
-            Made::Webhook => "webhooks",
-            Made::Subscription => "subscriptions",
-            Made::Task => "tasks",
-            Made::Block => "blocks",
+            ThingKind::ApiKey => "api_keys",
+            ThingKind::Webhook => "webhooks",
+            ThingKind::Subscription => "subscriptions",
+            ThingKind::Task => "tasks",
+            ThingKind::Block => "blocks",
         }
     }
 
     fn place(self) -> Place {
         let (table, id, name) = match self {
-            Made::ApiKey => ("svc_api_keys", "id", "name"),
-            Made::Webhook => ("svc_webhooks", "id", "name"),
-            Made::Subscription => ("svc_subscriptions", "consumer", "consumer"),
-            Made::Task => ("svc_tasks", "id", "name"),
-            Made::Block => ("svc_blocks", "name", "name"),
+            ThingKind::ApiKey => ("svc_api_keys", "id", "name"),
+            ThingKind::Webhook => ("svc_webhooks", "id", "name"),
+            ThingKind::Subscription => ("svc_subscriptions", "consumer", "consumer"),
+            ThingKind::Task => ("svc_tasks", "id", "name"),
+            ThingKind::Block => ("svc_blocks", "name", "name"),
         };
         let (user, key) = match self {
-            Made::Task => ("user_id", "api_key_id"),
+            ThingKind::Task => ("user_id", "api_key_id"),
             _ => ("made_by_user", "made_by_key"),
         };
         Place { table, id, name, user, key }
@@ -158,7 +159,7 @@ impl Made {
 /// One thing that somebody made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thing {
-    pub kind: Made,
+    pub kind: ThingKind,
     /// The name of the thing in routes: a subscription's consumer group, a block's name, or the id of other things.
     pub id: String,
     pub name: Option<String>,
@@ -192,7 +193,7 @@ impl Connection {
     /// The things that a user made, with a session or with any API key.
     pub async fn things_made_by(&mut self, user_id: &str) -> Result<Vec<Thing>, DbError> {
         let mut things = Vec::new();
-        for kind in Made::KEPT {
+        for kind in ThingKind::ALL {
             let Place { table, id, name, user, .. } = kind.place();
             let sql = self.spell(format!("SELECT {id}, {name} FROM {table} WHERE {user} = $1 ORDER BY {id}"));
             let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
@@ -204,7 +205,7 @@ impl Connection {
     }
 
     /// The things of `kind` that `part` made and whose stored suspension has to change. `now` decides which keys have expired.
-    pub async fn unsettled(&mut self, kind: Made, part: &MakerPart, now: i64) -> Result<Vec<Unsettled>, DbError> {
+    pub async fn unsettled(&mut self, kind: ThingKind, part: &MakerPart, now: i64) -> Result<Vec<Unsettled>, DbError> {
         let Place { table, id, name, user, key } = kind.place();
         let (column, ids) = match part {
             MakerPart::User(id) => (user, std::slice::from_ref(id)),
@@ -248,7 +249,7 @@ impl Connection {
 
     /// Suspends a thing and stores the reason. Returns whether it was active before. A thing that is already suspended gets the new
     /// reason and keeps its time.
-    pub async fn suspend(&mut self, kind: Made, id: &str, suspension: Suspension) -> Result<bool, DbError> {
+    pub async fn suspend(&mut self, kind: ThingKind, id: &str, suspension: Suspension) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let params = vec![id.into(), suspension.reason.as_str().into(), suspension.since.into()];
         let sql =
@@ -262,7 +263,7 @@ impl Connection {
     }
 
     /// Ends the suspension of a thing. Returns whether it was suspended.
-    pub async fn end_suspension(&mut self, kind: Made, id: &str) -> Result<bool, DbError> {
+    pub async fn end_suspension(&mut self, kind: ThingKind, id: &str) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = self.spell(format!(
             "UPDATE {table} SET suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1 AND suspended_at IS NOT NULL"
@@ -271,7 +272,7 @@ impl Connection {
     }
 
     /// The suspended things of a kind, by their id in routes.
-    pub async fn suspensions(&mut self, kind: Made) -> Result<HashMap<String, Suspension>, DbError> {
+    pub async fn suspensions(&mut self, kind: ThingKind) -> Result<HashMap<String, Suspension>, DbError> {
         let Place { table, id, .. } = kind.place();
         let sql = format!("SELECT {id}, suspended_reason, suspended_at FROM {table} WHERE suspended_at IS NOT NULL");
         let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: Vec::new() }).await?;
@@ -283,7 +284,7 @@ impl Connection {
     }
 
     /// The suspension of a thing. `None` if it is not suspended or does not exist.
-    pub async fn suspension_of(&mut self, kind: Made, id: &str) -> Result<Option<Suspension>, DbError> {
+    pub async fn suspension_of(&mut self, kind: ThingKind, id: &str) -> Result<Option<Suspension>, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = format!("SELECT suspended_reason, suspended_at FROM {table} WHERE {column} = $1");
         let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: vec![id.into()] }).await?;
@@ -291,7 +292,7 @@ impl Connection {
     }
 
     /// Gives a thing another maker, which ends its suspension. Returns `false` if the thing does not exist.
-    pub async fn set_maker(&mut self, kind: Made, id: &str, maker: &Maker) -> Result<bool, DbError> {
+    pub async fn set_maker(&mut self, kind: ThingKind, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();
         let sql = self.spell(format!(
             "UPDATE {table} SET {user} = $2, {key} = $3, suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1"
@@ -301,7 +302,7 @@ impl Connection {
     }
 
     /// Makes `to` the maker of all things of a kind that `from` made.
-    pub async fn move_makership(&mut self, kind: Made, from: &str, to: &str) -> Result<u64, DbError> {
+    pub async fn move_makership(&mut self, kind: ThingKind, from: &str, to: &str) -> Result<u64, DbError> {
         let Place { table, user, .. } = kind.place();
         let sql = self.spell(format!("UPDATE {table} SET {user} = $2 WHERE {user} = $1"));
         self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await
@@ -310,7 +311,7 @@ impl Connection {
     /// At most `limit` expired API keys that made something that is not suspended yet.
     pub async fn expired_makers(&mut self, now: i64, limit: i64) -> Result<Vec<String>, DbError> {
         let mut keys = Vec::new();
-        for kind in Made::KEPT {
+        for kind in ThingKind::ALL {
             let Place { table, key, .. } = kind.place();
             let sql = self.spell(format!(
                 "SELECT DISTINCT k.id FROM svc_api_keys k JOIN {table} t ON t.{key} = k.id \

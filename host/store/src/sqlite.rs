@@ -129,7 +129,7 @@ impl Sqlite {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
                 let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(unavailable)?;
-                self.scan_now((permit, self.log.beside()), None, schema, body).await
+                self.scan_now((permit, self.log.count_read()), None, schema, body).await
             }
         }
     }
@@ -211,7 +211,7 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // The flag is set when this future is dropped, because nobody waits for the read any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
-        let exporting = self.log.beside();
+        let exporting = self.log.count_read();
         let read = move || {
             let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;

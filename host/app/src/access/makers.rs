@@ -6,7 +6,7 @@
 //! A kind of thing uses this in five steps:
 //!
 //! 1. **Store.** Its table has the columns `made_by_user`, `made_by_key`, `suspended_reason` and `suspended_at` (a task has its
-//!    maker in `user_id` and `api_key_id`), and `Made::KEPT` in `store` lists the kind. Then four features work for it: its
+//!    maker in `user_id` and `api_key_id`), and `ThingKind::ALL` in `store` lists the kind. Then four features work for it: its
 //!    things keep their maker from being deleted, they can be handed over, a guest's upgrade takes them along, and they are
 //!    suspended if their maker is.
 //! 2. **Make.** [`Caller::maker`] is the maker to store. [`keep_maker`] comes first in the transaction that stores it, so that
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use blockbase_query::{Grant, Permissions, Variables};
 use blockbase_schema::{Code, Error, Hint, Result};
 use blockbase_store::{
-    Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
+    Connection, KeyHolder, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, ThingKind, UserRow,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -248,10 +248,10 @@ pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Resu
 /// Call it before any of the things is locked. Every other change of them raises the version first, so that no two changes wait
 /// for each other.
 pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thing]) -> Result<()> {
-    if things.iter().any(|thing| thing.kind == Made::Block) {
+    if things.iter().any(|thing| thing.kind == ThingKind::Block) {
         connection.raise_version("blocks").await?;
     }
-    if things.iter().any(|thing| matches!(thing.kind, Made::Webhook | Made::Subscription)) {
+    if things.iter().any(|thing| matches!(thing.kind, ThingKind::Webhook | ThingKind::Subscription)) {
         connection.raise_version("subscriptions").await?;
     }
     Ok(())
@@ -293,7 +293,7 @@ pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
 pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, part: MakerPart, now: i64) -> Result<()> {
     let mut parts = vec![part];
     while let Some(part) = parts.pop() {
-        for kind in Made::KEPT {
+        for kind in ThingKind::ALL {
             for unsettled in connection.unsettled(kind, &part, now).await? {
                 let id = unsettled.thing.id;
                 match unsettled.actual {
@@ -306,7 +306,7 @@ pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, p
                         connection.end_suspension(kind, &id).await?;
                     }
                 }
-                if kind == Made::ApiKey && unsettled.stored.is_some() != unsettled.actual.is_some() {
+                if kind == ThingKind::ApiKey && unsettled.stored.is_some() != unsettled.actual.is_some() {
                     parts.push(MakerPart::ApiKey(id));
                 }
             }
@@ -320,7 +320,7 @@ pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, p
 pub(crate) async fn suspend(
     connection: &mut Connection,
     announcer: &Announcer,
-    kind: Made,
+    kind: ThingKind,
     id: &str,
     suspension: Suspension,
 ) -> Result<()> {
@@ -345,7 +345,7 @@ pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct OwnedThing<'a> {
-    #[schemars(extend("enum" = Made::KEPT.map(Made::name)))]
+    #[schemars(extend("enum" = ThingKind::ALL.map(ThingKind::name)))]
     resource: &'static str,
     id: &'a str,
     name: Option<&'a str>,

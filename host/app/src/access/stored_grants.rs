@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_query::condition::read;
-use blockbase_query::{Action, Bounds, Clause, Condition, Grant, Ground, Reading, Scope, Seen, Variables};
+use blockbase_query::{Action, Bounds, Clause, Condition, Grant, GrantContext, Reading, Scope, Seen, Variables};
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Result};
 
 use crate::caller::Caller;
@@ -22,7 +22,7 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// if the caller may not read every record of that object.
 pub(crate) fn stored_grants(
     caller: &Caller,
-    ground: &Ground<'_>,
+    grant_context: &GrantContext<'_>,
     known: &Registry,
     list: &str,
     grants: Vec<Grant>,
@@ -33,11 +33,13 @@ pub(crate) fn stored_grants(
         let [rows, check] = clauses.map(|(clause, name)| match clause {
             None => Ok(None),
             Some(clause) => {
-                stored_clause(caller, ground, known, &grant.resource, clause).map(Some).map_err(|error| at(error, name))
+                stored_clause(caller, grant_context, known, &grant.resource, clause).map(Some).map_err(|error| at(error, name))
             }
         });
-        let fields =
-            grant.fields.as_ref().map(|fields| fields.numbered(ground.registry, object_of(ground.registry, &grant.resource)?));
+        let fields = grant
+            .fields
+            .as_ref()
+            .map(|fields| fields.numbered(grant_context.registry, object_of(grant_context.registry, &grant.resource)?));
         let fields = fields.transpose().map_err(|error| at(error, "fields"))?.filter(|fields| !fields.are_all());
         Ok(Grant { rows: rows?, check: check?, fields, broken: false, ..grant })
     };
@@ -66,12 +68,18 @@ fn object_of<'r>(registry: &'r Registry, resource: &str) -> Result<&'r Arc<Objec
     registry.object(resource).ok_or_else(missing)
 }
 
-fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resource: &str, clause: &Clause) -> Result<Clause> {
-    let (registry, now) = (ground.registry, ground.now);
+fn stored_clause(
+    caller: &Caller,
+    grant_context: &GrantContext<'_>,
+    known: &Registry,
+    resource: &str,
+    clause: &Clause,
+) -> Result<Clause> {
+    let (registry, now) = (grant_context.registry, grant_context.now);
     let object = object_of(registry, resource)?;
     let known_object = object_of(known, resource)?;
     let decide = |relation: &Relation| {
-        let access = caller.access_to(ground, &relation.related, Action::Read)?;
+        let access = caller.access_to(grant_context, &relation.related, Action::Read)?;
         match *access.scope() == Scope::All {
             true => Ok(access),
             // The condition is evaluated on related rows without a check of rights.
@@ -84,7 +92,7 @@ fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resourc
     let variables = || Variables::of_somebody(now);
     let reading = Reading { registry: known, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
     let condition = read(known_object, clause.text(), &reading)?;
-    if let Ok(reads) = caller.access_to(ground, resource, Action::Read)
+    if let Ok(reads) = caller.access_to(grant_context, resource, Action::Read)
         && let Some(seen) = reads.seen()
         && let Some(name) = tested_in_part(&condition, seen)
     {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
+use blockbase_store::{Connection, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing, ThingKind};
 
 use crate::App;
 use crate::access::makers::{explain, keep_maker, suspend};
@@ -56,7 +56,7 @@ impl RightsOfMakers {
 
 impl App {
     /// All things that act later, each with its kind.
-    async fn suspension_checks(&self, connection: &mut Connection) -> Result<Vec<(Made, SuspensionCheck)>> {
+    async fn suspension_checks(&self, connection: &mut Connection) -> Result<Vec<(ThingKind, SuspensionCheck)>> {
         let mut things = Vec::new();
         for acts_later in self.acts_later {
             let checks = acts_later.list(connection).await?;
@@ -163,7 +163,7 @@ impl App {
     /// # Errors
     /// `not_found`. `forbidden` if the thing needs a right that the caller lacks; then nothing changes. `conflict` if a block
     /// declared the thing, or if it is a task of the service.
-    pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
+    pub(crate) async fn adopt(&self, caller: &Caller, kind: ThingKind, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };
         self.store
@@ -171,7 +171,7 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     keep_maker(connection, &maker).await?;
-                    if kind == Made::Block {
+                    if kind == ThingKind::Block {
                         connection.raise_version("blocks").await?;
                     }
                     connection.raise_version("subscriptions").await?;
@@ -188,7 +188,7 @@ impl App {
             })
             .await?;
         match kind {
-            Made::Block => self.refresh().await,
+            ThingKind::Block => self.refresh().await,
             _ => self.refresh_subscriptions().await,
         }
     }
@@ -198,7 +198,7 @@ impl App {
 async fn settle_thing(
     connection: &mut Connection,
     announcer: &Announcer,
-    kind: Made,
+    kind: ThingKind,
     id: &str,
     actual: Option<SuspensionReason>,
     now: i64,

@@ -3,7 +3,7 @@
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey, Thing};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, MakerPart, NewApiKey, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,8 +89,8 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
 pub(crate) struct MadeApiKeys;
 
 impl ActsLater for MadeApiKeys {
-    fn kind(&self) -> Made {
-        Made::ApiKey
+    fn kind(&self) -> ThingKind {
+        ThingKind::ApiKey
     }
 
     /// A key's rights are limited to those of its maker. The key itself needs no right, so it is suspended only together with its
@@ -248,7 +248,7 @@ impl App {
                         let message = format!("Keys make keys {CHAIN_MAX} deep at most. Adopt it with a session.");
                         return Err(Error::new(Code::Conflict, message));
                     }
-                    connection.set_maker(Made::ApiKey, &id, &maker).await?;
+                    connection.set_maker(ThingKind::ApiKey, &id, &maker).await?;
                     settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
                     let row = ApiKeyRow { maker, suspension: None, ..holder.key };
                     announcer.emit(connection, Topic::KeyAdopted((&row).into())).await?;

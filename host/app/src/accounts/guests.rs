@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
-use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
+use blockbase_store::{Connection, ReadCost, Service, ThingKind, UserRow};
 
 use super::types::{ANONYMOUS, SignedIn, UserAnswer};
 use crate::App;
@@ -77,7 +77,7 @@ pub(super) async fn carry_over(
     }
     if upgrade == Upgrade::SignUp {
         connection.move_api_keys(&guest.id, to).await?;
-        for kind in Made::KEPT {
+        for kind in ThingKind::ALL {
             connection.move_makership(kind, &guest.id, to).await?;
         }
     }

@@ -188,7 +188,7 @@ impl App {
         let (registry, now) = (self.registry(), self.clock.now());
         let known = self.known_to(caller, &registry);
         let permissions =
-            stored_grants(caller, &self.ground(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
+            stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
         caller.covers(&permissions)?;
         let role = RoleRow {
             id: self.clock.id(now).to_string(),
@@ -227,7 +227,8 @@ impl App {
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
         let registry = self.registry();
         let known = self.known_to(caller, &registry);
-        let stored = |given| stored_grants(caller, &self.ground(&registry), &known, PERMISSIONS, given).map_err(of_permissions);
+        let stored =
+            |given| stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, given).map_err(of_permissions);
         let permissions = changes.permissions.map(stored).transpose()?;
         let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);

@@ -6,7 +6,7 @@ mod sessions;
 
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
-use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
+use blockbase_store::{Connection, Maker, MakerPart, RoleRow, Thing, ThingKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -283,7 +283,7 @@ impl App {
         raise_versions_of(connection, &things).await?;
         let ending: Vec<String> = connection.api_keys_of_user(&user.id).await?.into_iter().map(|holder| holder.key.id).collect();
         for thing in things {
-            if thing.kind == Made::ApiKey && ending.contains(&thing.id) {
+            if thing.kind == ThingKind::ApiKey && ending.contains(&thing.id) {
                 continue;
             }
             let what = || format!("`{}` of {}", thing.id, thing.kind.name());
@@ -296,7 +296,7 @@ impl App {
                 _ => error,
             })?;
             connection.set_maker(thing.kind, &thing.id, &maker).await?;
-            if thing.kind == Made::ApiKey {
+            if thing.kind == ThingKind::ApiKey {
                 settle(connection, announcer, MakerPart::ApiKey(thing.id), now).await?;
             }
         }

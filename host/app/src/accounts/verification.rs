@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{AccountTokenRow, Connection, DbError, Made, MailKind, Maker, MakerPart, TokenKind, UserRow};
+use blockbase_store::{AccountTokenRow, Connection, DbError, MailKind, Maker, MakerPart, ThingKind, TokenKind, UserRow};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
@@ -108,7 +108,7 @@ impl App {
             let things = connection.things_made_by(&user.id).await?;
             raise_versions_of(connection, &things).await?;
             let stranger = self.clock.id(now).to_string();
-            for kind in Made::KEPT {
+            for kind in ThingKind::ALL {
                 connection.move_makership(kind, &user.id, &stranger).await?;
             }
             let keys = connection.api_keys_of_user(&user.id).await?;

@@ -6,7 +6,7 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Maker, Service, Suspension, TaskRow, TaskRunRow, Thing};
+use blockbase_store::{Connection, Maker, Service, Suspension, TaskRow, TaskRunRow, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -176,8 +176,8 @@ impl StoredThing for TaskRow {
 pub(crate) struct MadeTasks;
 
 impl ActsLater for MadeTasks {
-    fn kind(&self) -> Made {
-        Made::Task
+    fn kind(&self) -> ThingKind {
+        ThingKind::Task
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
@@ -351,7 +351,7 @@ impl App {
                         app.require_strength_over_erased(connection, &acting, &task).await?;
                     }
                     if let Some(maker) = maker {
-                        connection.set_maker(Made::Task, &task.id, &maker).await?;
+                        connection.set_maker(ThingKind::Task, &task.id, &maker).await?;
                         (task.user_id, task.api_key_id, task.suspension) = (maker.user_id, maker.api_key_id, None);
                     }
                     let moves = changes.schedule.is_some() || (task.enabled && !was_enabled);
@@ -417,7 +417,7 @@ impl App {
     pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let id = self.find_task(caller, id_or_name).await?.id;
-        self.adopt(caller, Made::Task, &id).await?;
+        self.adopt(caller, ThingKind::Task, &id).await?;
         self.shown_task(caller, &id).await
     }
 

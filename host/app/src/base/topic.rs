@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use blockbase_auth::Actor;
 use blockbase_query::topic::DATA;
 use blockbase_schema::{Error, Result, listed};
-use blockbase_store::{ApiKeyRow, Made, SuspensionReason, TaskRunRow};
+use blockbase_store::{ApiKeyRow, SuspensionReason, TaskRunRow, ThingKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -239,14 +239,14 @@ pub(crate) struct WebhookTestMembers<'a> {
 
 impl<'a> Topic<'a> {
     /// The topic that reports a suspended thing of a kind.
-    pub(crate) fn suspended(kind: Made, id: &'a str, reason: SuspensionReason) -> Topic<'a> {
+    pub(crate) fn suspended(kind: ThingKind, id: &'a str, reason: SuspensionReason) -> Topic<'a> {
         let members = SuspensionMembers { id, reason: reason.as_str() };
         match kind {
-            Made::ApiKey => Topic::KeySuspended(members),
-            Made::Webhook => Topic::WebhookSuspended(members),
-            Made::Subscription => Topic::SubscriptionSuspended(members),
-            Made::Task => Topic::TaskSuspended(members),
-            Made::Block => Topic::BlockSuspended(members),
+            ThingKind::ApiKey => Topic::KeySuspended(members),
+            ThingKind::Webhook => Topic::WebhookSuspended(members),
+            ThingKind::Subscription => Topic::SubscriptionSuspended(members),
+            ThingKind::Task => Topic::TaskSuspended(members),
+            ThingKind::Block => Topic::BlockSuspended(members),
         }
     }
 
@@ -341,11 +341,11 @@ mod tests {
             Topic::KeyUsed(UsedKeyMembers { id: "k" }),
             Topic::KeyAdopted((&key).into()),
             Topic::KeyDeleted((&key).into()),
-            suspended(Made::ApiKey),
-            suspended(Made::Webhook),
-            suspended(Made::Subscription),
-            suspended(Made::Task),
-            suspended(Made::Block),
+            suspended(ThingKind::ApiKey),
+            suspended(ThingKind::Webhook),
+            suspended(ThingKind::Subscription),
+            suspended(ThingKind::Task),
+            suspended(ThingKind::Block),
             Topic::BlockInstalled(block.clone()),
             Topic::BlockUpgraded(block.clone()),
             Topic::BlockUninstalled(block),
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_is_suspended_is_named_as_in_lists_of_things() {
-        for kind in Made::KEPT {
+        for kind in ThingKind::ALL {
             let topic = Topic::suspended(kind, "x", SuspensionReason::RightsLost);
             assert_eq!(topic.text(), format!("{}.suspended", kind.name()));
         }

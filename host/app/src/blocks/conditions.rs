@@ -65,10 +65,11 @@ impl App {
             return Err(Error::new(Code::MissingRequirement, message));
         }
         let known = self.known_to(caller, &registry);
-        let stored = stored_grants(caller, &self.ground(&registry), &known, DATA, grants).map_err(|error| match error.code {
-            Code::Forbidden | Code::Internal => error,
-            _ => Error::new(Code::InvalidBlock, error.message),
-        })?;
+        let stored =
+            stored_grants(caller, &self.grant_context(&registry), &known, DATA, grants).map_err(|error| match error.code {
+                Code::Forbidden | Code::Internal => error,
+                _ => Error::new(Code::InvalidBlock, error.message),
+            })?;
         let data = with_grants(data, stored);
         Ok(Manifest { permissions: Permissions { data, ..manifest.permissions }, ..manifest })
     }

@@ -3,7 +3,7 @@
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
-use blockbase_store::{Connection, Made, Thing};
+use blockbase_store::{Connection, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -170,8 +170,8 @@ pub(super) fn not_held(resource: &str) -> Error {
 pub(crate) struct MadeBlocks;
 
 impl ActsLater for MadeBlocks {
-    fn kind(&self) -> Made {
-        Made::Block
+    fn kind(&self) -> ThingKind {
+        ThingKind::Block
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
@@ -210,11 +210,11 @@ impl ActsLater for MadeBlocks {
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
         Box::pin(async move {
             let source = Some(format!("block:{id}"));
-            let of = |kind: Made, id: String| Thing { kind, id, name: None };
+            let of = |kind: ThingKind, id: String| Thing { kind, id, name: None };
             let webhooks = connection.webhooks().await?.into_iter().filter(|row| row.source == source);
-            let mut things: Vec<Thing> = webhooks.map(|row| of(Made::Webhook, row.id)).collect();
+            let mut things: Vec<Thing> = webhooks.map(|row| of(ThingKind::Webhook, row.id)).collect();
             let rows = connection.subscriptions().await?.into_iter().filter(|row| row.source == source);
-            things.extend(rows.map(|row| of(Made::Subscription, row.consumer)));
+            things.extend(rows.map(|row| of(ThingKind::Subscription, row.consumer)));
             Ok(things)
         })
     }

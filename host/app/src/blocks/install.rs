@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Hint, Issue, Resource, Result};
-use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
+use blockbase_store::{BlockRow, BlockVersionRow, Connection, Maker, ReadCost, SubscriptionRow, ThingKind, WebhookRow};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -477,7 +477,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
             }
         }
     }
-    connection.set_maker(Made::Block, &name, &maker).await?;
+    connection.set_maker(ThingKind::Block, &name, &maker).await?;
     // A consumer group that also exists in the new version keeps its pending deliveries.
     connection.delete_subscriptions_of(&source).await?;
     for subscription in subscriptions {
@@ -513,7 +513,7 @@ async fn store_webhooks(
                 report.push(ReportedWebhook { id: Some(new.id), name: new.name, url: new.url, secret: Some(secret) });
             }
             Some(kept) => {
-                connection.set_maker(Made::Webhook, &kept.id, &new.maker).await?;
+                connection.set_maker(ThingKind::Webhook, &kept.id, &new.maker).await?;
                 let WebhookRow { url, topics, headers, updated_at, .. } = new;
                 let row = WebhookRow { url, topics, headers, updated_at, ..kept };
                 connection.update_webhook(&row).await?;

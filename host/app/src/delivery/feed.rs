@@ -16,7 +16,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::caller::Caller;
 use crate::delivery::ledger::Unknown;
-use crate::delivery::shown::{Glance, glance, is_of_links};
+use crate::delivery::shown::{EarlyDecision, decide_early, is_of_links};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
@@ -139,7 +139,7 @@ impl FeedReader {
             }
             self.seen = event.seq;
             if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
-                && glance(caller, event.object.as_deref(), event.owner.as_deref()) != Glance::Nothing
+                && decide_early(caller, event.object.as_deref(), event.owner.as_deref()) != EarlyDecision::Nothing
             {
                 return Some(event);
             }
@@ -219,16 +219,16 @@ const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends
 /// The maximum number of events of the outbox that one response looks at.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
 /// The maximum number of events whose payloads one response reads to decide about them.
-const JUDGED_MAX: usize = 2_000;
+const PAYLOADS_READ_MAX: usize = 2_000;
 /// The number of events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
 /// The decision on an event before its payload is read. Events of links only list the targets that can be read, so their payload
 /// decides too.
-fn glance_at(caller: &Caller, head: &EventHead) -> Glance {
-    match glance(caller, head.object.as_deref(), head.owner.as_deref()) {
-        Glance::Whole if is_of_links(&head.topic) && !caller.holds("*", Action::Read) => Glance::Unknown,
-        glance => glance,
+fn decide_head_early(caller: &Caller, head: &EventHead) -> EarlyDecision {
+    match decide_early(caller, head.object.as_deref(), head.owner.as_deref()) {
+        EarlyDecision::Whole if is_of_links(&head.topic) && !caller.holds("*", Action::Read) => EarlyDecision::Unknown,
+        decision => decision,
     }
 }
 
@@ -317,9 +317,9 @@ impl App {
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };
-        let (mut looked_through, mut judged) = (0, 0);
+        let (mut looked_through, mut payloads_read) = (0, 0);
         let mut found: Vec<EventHead> = Vec::new();
-        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX && judged < JUDGED_MAX {
+        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX && payloads_read < PAYLOADS_READ_MAX {
             let filter = filter.clone();
             let heads = self
                 .scan_in(caller, Arc::clone(&permit), move |connection| {
@@ -331,10 +331,10 @@ impl App {
             looked_through += HEADS_AT_ONCE;
             let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
             for head in matching {
-                if found.len() >= limit || judged >= JUDGED_MAX {
+                if found.len() >= limit || payloads_read >= PAYLOADS_READ_MAX {
                     break;
                 }
-                judged += usize::from(glance_at(caller, head) == Glance::Unknown);
+                payloads_read += usize::from(decide_head_early(caller, head) == EarlyDecision::Unknown);
                 if self.shows(caller, &permit, head).await? {
                     found.push(head.clone());
                 }
@@ -365,10 +365,10 @@ impl App {
 
     /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.
     async fn shows(&self, caller: &Caller, permit: &Arc<ScanPermit>, head: &EventHead) -> Result<bool> {
-        match glance_at(caller, head) {
-            Glance::Whole => Ok(true),
-            Glance::Nothing => Ok(false),
-            Glance::Unknown => match self.event_in(caller, permit, head.seq).await? {
+        match decide_head_early(caller, head) {
+            EarlyDecision::Whole => Ok(true),
+            EarlyDecision::Nothing => Ok(false),
+            EarlyDecision::Unknown => match self.event_in(caller, permit, head.seq).await? {
                 Some(event) => Ok(self.shown_event(caller, Some(permit), &Arc::new(event)).await?.is_some()),
                 None => Ok(false),
             },

@@ -19,7 +19,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
-use crate::delivery::shown::{Glance, glance};
+use crate::delivery::shown::{EarlyDecision, decide_early};
 use crate::records::read::page_json;
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
@@ -34,7 +34,7 @@ pub const RESETS_MAX: u64 = 1_000_000;
 /// The number of dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
 /// The maximum number of entries that one list looks at if the payload of an event decides whether its entries are shown.
-const JUDGED_MAX: i64 = 500;
+const ENTRIES_BY_PAYLOAD_MAX: i64 = 500;
 /// The maximum length of the stored error text, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -357,7 +357,7 @@ impl App {
         let filter = self.ledger_filter(caller, request)?;
         let with_unknown = self.visible_events(caller, Unknown::Included);
         if with_unknown != filter.visible {
-            return self.list_judged(caller, LedgerFilter { visible: with_unknown, ..filter }, paging).await;
+            return self.list_by_payload(caller, LedgerFilter { visible: with_unknown, ..filter }, paging).await;
         }
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
@@ -369,19 +369,21 @@ impl App {
 
     /// Does the same for a caller whose rights depend on the payloads of events. It looks only at the newest entries. The total
     /// counts only those of them that are shown.
-    async fn list_judged(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
+    async fn list_by_payload(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
         let (rows, _) = self
-            .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, JUDGED_MAX, 0).await?) }))
+            .scan(caller, move |connection| {
+                Box::pin(async move { Ok(connection.ledger(&filter, ENTRIES_BY_PAYLOAD_MAX, 0).await?) })
+            })
             .await?;
         let mut shown: Vec<DeliveryAnswer> = Vec::new();
         // The entries of one event follow each other.
-        let mut judged: Option<(String, bool)> = None;
+        let mut previous: Option<(String, bool)> = None;
         for row in rows {
-            let is_shown = match judged.take().filter(|(event_id, _)| *event_id == row.event_id) {
+            let is_shown = match previous.take().filter(|(event_id, _)| *event_id == row.event_id) {
                 Some((_, is_shown)) => is_shown,
                 None => self.shows_entry(caller, &row).await?,
             };
-            judged = Some((row.event_id.clone(), is_shown));
+            previous = Some((row.event_id.clone(), is_shown));
             if is_shown {
                 shown.push(DeliveryAnswer::from(row));
             }
@@ -395,10 +397,10 @@ impl App {
 
     /// Whether the caller is shown something of the event of an entry.
     async fn shows_entry(&self, caller: &Caller, row: &LedgerRow) -> Result<bool> {
-        Ok(match glance(caller, row.object.as_deref(), row.owner.as_deref()) {
-            Glance::Whole => true,
-            Glance::Nothing => false,
-            Glance::Unknown => self.visible_event(caller, &row.event_id).await?.is_some(),
+        Ok(match decide_early(caller, row.object.as_deref(), row.owner.as_deref()) {
+            EarlyDecision::Whole => true,
+            EarlyDecision::Nothing => false,
+            EarlyDecision::Unknown => self.visible_event(caller, &row.event_id).await?.is_some(),
         })
     }
 
@@ -461,7 +463,7 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// The decision of [`glance`] as a condition on stored events. `None` if the caller sees all events.
+    /// The decision of [`decide_early`] as a condition on stored events. `None` if the caller sees all events.
     pub(crate) fn visible_events(&self, caller: &Caller, unknown: Unknown) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
@@ -507,10 +509,11 @@ impl App {
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
-                    let is_seen = |entry: &LedgerRow| match glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) {
-                        Glance::Whole => true,
-                        Glance::Unknown => is_shown,
-                        Glance::Nothing => false,
+                    let is_seen = |entry: &LedgerRow| match decide_early(&caller, entry.object.as_deref(), entry.owner.as_deref())
+                    {
+                        EarlyDecision::Whole => true,
+                        EarlyDecision::Unknown => is_shown,
+                        EarlyDecision::Nothing => false,
                     };
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;

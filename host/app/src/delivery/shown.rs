@@ -25,7 +25,7 @@ use crate::records::read::record_id;
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Glance {
+pub(crate) enum EarlyDecision {
     Whole,
     Nothing,
     /// Only the payload can decide.
@@ -74,22 +74,22 @@ pub(crate) fn is_of_links(topic: &str) -> bool {
 
 /// The decision on an event for `caller`, by its object and the creator of its record alone. `data.<object>.…` needs read on the
 /// object, and all other topics need read on `events`.
-pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> Glance {
+pub(crate) fn decide_early(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
     let Some(object) = object else {
-        return if caller.holds(Resource::Events, Action::Read) { Glance::Whole } else { Glance::Nothing };
+        return if caller.holds(Resource::Events, Action::Read) { EarlyDecision::Whole } else { EarlyDecision::Nothing };
     };
-    let Some(decision) = caller.reads(object) else { return Glance::Nothing };
+    let Some(decision) = caller.reads(object) else { return EarlyDecision::Nothing };
     match (decision.owners(), &decision) {
-        (Owners::All, _) => Glance::Whole,
-        (Owners::One(actor), _) if owner == Some(actor) => Glance::Whole,
-        (_, Decision::Rules(_)) => Glance::Unknown,
-        (_, Decision::Rows(_)) => Glance::Nothing,
+        (Owners::All, _) => EarlyDecision::Whole,
+        (Owners::One(actor), _) if owner == Some(actor) => EarlyDecision::Whole,
+        (_, Decision::Rules(_)) => EarlyDecision::Unknown,
+        (_, Decision::Rows(_)) => EarlyDecision::Nothing,
     }
 }
 
 /// Whether `caller` is shown all parts of an event, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
-    glance(caller, event.object.as_deref(), event.owner.as_deref()) == Glance::Whole
+    decide_early(caller, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole
         && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
 }
 
@@ -137,19 +137,21 @@ struct Onlooker<'a> {
 impl Onlooker<'_> {
     async fn shown_of(&self, event: EventView<'_>) -> Result<VisibleParts> {
         let (app, caller) = (self.app, self.caller);
-        let glance = glance(caller, event.object, event.owner);
-        match glance {
-            Glance::Nothing => return Ok(VisibleParts::Nothing),
-            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(VisibleParts::Whole),
-            Glance::Whole | Glance::Unknown => {}
+        let decision = decide_early(caller, event.object, event.owner);
+        match decision {
+            EarlyDecision::Nothing => return Ok(VisibleParts::Nothing),
+            EarlyDecision::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => {
+                return Ok(VisibleParts::Whole);
+            }
+            EarlyDecision::Whole | EarlyDecision::Unknown => {}
         }
         let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(VisibleParts::Nothing) };
         let payload = &payload;
         app.on_schema(caller, |registry| async move {
             let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
-            let access = caller.access_to(&app.ground(&registry), name, Action::Read)?;
+            let access = caller.access_to(&app.grant_context(&registry), name, Action::Read)?;
             match is_of_links(event.topic) {
-                true if glance == Glance::Whole => self.shown_targets(&registry, payload).await,
+                true if decision == EarlyDecision::Whole => self.shown_targets(&registry, payload).await,
                 true => {
                     let scope = match access.seen() {
                         None => access.scope().clone(),
@@ -198,7 +200,7 @@ impl Onlooker<'_> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
         let (Some(target), Some(texts)) = (target, texts) else { return Ok(VisibleParts::Nothing) };
-        let Ok(reads) = self.caller.access_to(&self.app.ground(registry), &target, Action::Read) else {
+        let Ok(reads) = self.caller.access_to(&self.app.grant_context(registry), &target, Action::Read) else {
             return Ok(VisibleParts::Nothing);
         };
         let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else {
@@ -264,18 +266,18 @@ impl Onlooker<'_> {
     async fn readable_cells(&self, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
         // The cells of several columns may have the same condition, so its result is kept.
-        let mut judged: Vec<(&Arc<Condition>, bool)> = Vec::new();
+        let mut results: Vec<(&Arc<Condition>, bool)> = Vec::new();
         for place in 0..seen.object.columns.len() {
             let Some(readable) = seen.readable(place) else {
                 cells.push(true);
                 continue;
             };
-            let known = judged.iter().find(|(known, _)| Arc::ptr_eq(known, readable)).map(|(_, meets)| *meets);
+            let known = results.iter().find(|(known, _)| Arc::ptr_eq(known, readable)).map(|(_, meets)| *meets);
             cells.push(match known {
                 Some(meets) => meets,
                 None => {
                     let meets = self.meets(registry, &seen.whole, readable, raw).await?;
-                    judged.push((readable, meets));
+                    results.push((readable, meets));
                     meets
                 }
             });

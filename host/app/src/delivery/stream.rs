@@ -164,7 +164,7 @@ impl App {
             recheck: interval(CALLER_RECHECK),
             draining: request.draining,
             form: request.form,
-            judging: None,
+            parts_check: None,
             renewed_for: 0,
             _place: place,
         };
@@ -186,7 +186,7 @@ struct OpenStream {
     draining: watch::Receiver<bool>,
     form: StreamForm,
     /// The event that the stream is about to show, until its visible parts are known.
-    judging: Option<Judging>,
+    parts_check: Option<PartsCheck>,
     /// The number of the last event for which the caller was checked again.
     renewed_for: i64,
     _place: StreamPlace,
@@ -243,13 +243,13 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
-                next = next_shown(&mut self.reader, &mut self.judging, &self.app, self.session_recheck.caller()) => {
+                next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, self.session_recheck.caller()) => {
                     let (event, shown) = next?;
                     // The check comes before each event, so an event committed after the caller lost a right is never shown.
                     if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
                         self.renewed_for = event.seq;
-                        self.judging = Some(Judging::begin(&self.app, self.session_recheck.caller(), event));
+                        self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event));
                         continue;
                     }
                     match shown {
@@ -259,7 +259,7 @@ impl OpenStream {
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
                             tokio::time::sleep(LOOK_PAUSE).await;
                             Box::pin(self.look_again()).await?;
-                            self.judging = Some(Judging::begin(&self.app, self.session_recheck.caller(), event));
+                            self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event));
                         }
                         Err(error) => {
                             tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");
@@ -279,44 +279,44 @@ impl OpenStream {
 
 /// The event that a stream is about to show, and the check of which parts its reader may see. The check continues while the
 /// stream does something else.
-struct Judging {
+struct PartsCheck {
     event: Arc<CommittedEvent>,
     look: JoinHandle<Result<Option<Arc<CommittedEvent>>>>,
 }
 
-impl Judging {
-    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>) -> Judging {
-        let (app, caller, judged) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
-        Judging { event, look: tokio::spawn(async move { app.shown_event(&caller, None, &judged).await }) }
+impl PartsCheck {
+    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>) -> PartsCheck {
+        let (app, caller, checked) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
+        PartsCheck { event, look: tokio::spawn(async move { app.shown_event(&caller, None, &checked).await }) }
     }
 }
 
-impl Drop for Judging {
+impl Drop for PartsCheck {
     fn drop(&mut self) {
         self.look.abort();
     }
 }
 
-/// The next event of which `caller` may be shown some part, and its shown form. The event stays in `judging` until its check has
+/// The next event of which `caller` may be shown some part, and its shown form. The event stays in `parts_check` until its check has
 /// ended, so that nothing is lost if the future is dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
-    judging: &mut Option<Judging>,
+    parts_check: &mut Option<PartsCheck>,
     app: &Arc<App>,
     caller: &Caller,
 ) -> Option<(Arc<CommittedEvent>, Result<Option<Arc<CommittedEvent>>>)> {
-    let under_way = match judging {
+    let under_way = match parts_check {
         Some(under_way) => under_way,
         None => {
             let event = reader.next(caller).await?;
             if is_shown_whole(caller, &event) {
                 return Some((Arc::clone(&event), Ok(Some(event))));
             }
-            judging.insert(Judging::begin(app, caller, event))
+            parts_check.insert(PartsCheck::begin(app, caller, event))
         }
     };
     let shown = (&mut under_way.look).await.map_err(Error::internal).and_then(|shown| shown);
-    judging.take().map(|ended| (Arc::clone(&ended.event), shown))
+    parts_check.take().map(|ended| (Arc::clone(&ended.event), shown))
 }
 
 /// Waits until the server drains or has ended.

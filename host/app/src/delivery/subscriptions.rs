@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Maker, ReadCost, Service, SubscriptionRow, Suspension, Thing};
+use blockbase_store::{Connection, Maker, ReadCost, Service, SubscriptionRow, Suspension, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub struct NewSubscription {
 
 /// The answer to a creation or a change, with warnings about possible mistakes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Answered<T> {
+pub struct WithWarnings<T> {
     pub data: T,
     /// Warnings as sentences. The list is empty if there is no warning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -148,8 +148,8 @@ impl StoredThing for SubscriptionRow {
 pub(crate) struct MadeSubscriptions;
 
 impl ActsLater for MadeSubscriptions {
-    fn kind(&self) -> Made {
-        Made::Subscription
+    fn kind(&self) -> ThingKind {
+        ThingKind::Subscription
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
@@ -205,7 +205,7 @@ impl App {
     /// `not_found`. `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
-        self.adopt(caller, Made::Subscription, consumer).await?;
+        self.adopt(caller, ThingKind::Subscription, consumer).await?;
         self.shown_subscription(caller, consumer).await
     }
 
@@ -223,7 +223,7 @@ impl App {
     /// # Errors
     /// `invalid_value`, which names the wrong member. `unique_violation` if the group exists. `forbidden` if the caller may not read the
     /// events, or may not write to the target.
-    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered<SubscriptionAnswer>> {
+    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<WithWarnings<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Create)?;
         let warnings = self.warnings_of_topics([&new.event]);
         check_consumer(&new.consumer)?;
@@ -259,7 +259,7 @@ impl App {
             maker: caller.maker(),
             suspension: None,
         };
-        let answer = Answered { data: SubscriptionAnswer::from(&row), warnings };
+        let answer = WithWarnings { data: SubscriptionAnswer::from(&row), warnings };
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {

@@ -9,7 +9,7 @@ use blockbase_auth::{Sealed, SecretBox, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
 use blockbase_schema::{Code, Error, Resource, Result, is_url};
-use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, Suspension, Thing, WebhookRow};
+use blockbase_store::{Connection, Maker, PreviousSecret, ReadCost, Service, Suspension, Thing, ThingKind, WebhookRow};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::base::topic::{Topic, WebhookTestMembers};
 use crate::base::webhook_headers::HIDDEN;
 use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
-use crate::delivery::subscriptions::Answered;
+use crate::delivery::subscriptions::WithWarnings;
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
@@ -170,8 +170,8 @@ impl StoredThing for WebhookRow {
 pub(crate) struct MadeWebhooks;
 
 impl ActsLater for MadeWebhooks {
-    fn kind(&self) -> Made {
-        Made::Webhook
+    fn kind(&self) -> ThingKind {
+        ThingKind::Webhook
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>> {
@@ -261,11 +261,11 @@ impl App {
     ///
     /// # Errors
     /// `invalid_value`, which names the wrong member. `forbidden` if the caller may not read what the webhook would send.
-    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered<WebhookAnswer>, String)> {
+    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(WithWarnings<WebhookAnswer>, String)> {
         caller.require(Resource::Webhooks, Action::Create)?;
         let warnings = self.warnings_of_topics(&new.topics);
         let (row, secret) = self.new_webhook(caller, new, None)?;
-        let answer = Answered { data: WebhookAnswer::from(&row), warnings };
+        let answer = WithWarnings { data: WebhookAnswer::from(&row), warnings };
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -314,7 +314,12 @@ impl App {
     /// # Errors
     /// The errors of [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without `headers`.
     /// `forbidden` if the caller may not read what it sends. `conflict` for any change except `enabled` if a block declared it.
-    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
+    pub async fn update_webhook(
+        &self,
+        caller: &Caller,
+        id: &str,
+        changes: WebhookChanges,
+    ) -> Result<WithWarnings<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
         if let Some(url) = &changes.url {
@@ -359,7 +364,7 @@ impl App {
                         None => kept,
                     };
                     if let Some(maker) = &maker {
-                        connection.set_maker(Made::Webhook, &row.id, maker).await?;
+                        connection.set_maker(ThingKind::Webhook, &row.id, maker).await?;
                         row.suspension = None;
                     }
                     row.headers = changed.text();
@@ -375,7 +380,7 @@ impl App {
             .await?;
         self.refresh_subscriptions().await?;
         let warnings = self.warnings_of_topics(&topics_place(&row).read::<Vec<String>>(&row.topics));
-        Ok(Answered { data: WebhookAnswer::from(&row), warnings })
+        Ok(WithWarnings { data: WebhookAnswer::from(&row), warnings })
     }
 
     /// Deletes a webhook. Its pending deliveries are dropped.
@@ -410,7 +415,7 @@ impl App {
     /// `not_found`. `forbidden` if the webhook needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
-        self.adopt(caller, Made::Webhook, id).await?;
+        self.adopt(caller, ThingKind::Webhook, id).await?;
         self.shown_webhook(caller, id).await
     }
 

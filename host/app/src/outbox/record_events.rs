@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_auth::{Actor, EtagKey};
-use blockbase_query::{Condition, Ground, Scope, Shapes, Statement, sql};
+use blockbase_query::{Condition, GrantContext, Scope, Shapes, Statement, sql};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
 use uuid::Uuid;
@@ -90,8 +90,8 @@ impl App {
 
 impl WriteContext {
     /// The context in which conditions of grants are read.
-    pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { registry: &self.registry, now: self.now, shapes: &self.shapes }
+    pub(crate) fn grant_context(&self) -> GrantContext<'_> {
+        GrantContext { registry: &self.registry, now: self.now, shapes: &self.shapes }
     }
 
     /// Locks an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as

@@ -270,7 +270,7 @@ async fn check_restrictions(
             // The error names the referring object only to callers who may know of it.
             let caller = &context.caller;
             let knows_field = || match context.registry.object(holder) {
-                Some(object) => caller.may_name(&context.ground(), object, &format!("{}_id", known.name)),
+                Some(object) => caller.may_name(&context.grant_context(), object, &format!("{}_id", known.name)),
                 None => true,
             };
             let knows = caller.holds(Resource::Objects, Action::Read) || (caller.may(holder, Action::Read) && knows_field());

@@ -196,12 +196,12 @@ impl App {
         request: &ExportRequest,
         form: ExportForm,
     ) -> Result<Plan> {
-        let (ground, known) = (self.ground(registry), self.known_to(caller, registry));
-        let (object, access) = caller.object(&ground, object, Action::Read)?;
-        let mut list = with_reading(caller, &ground, &known, bytes_of(&request.list.wheres), |reading| {
+        let (grant_context, known) = (self.grant_context(registry), self.known_to(caller, registry));
+        let (object, access) = caller.object(&grant_context, object, Action::Read)?;
+        let mut list = with_reading(caller, &grant_context, &known, bytes_of(&request.list.wheres), |reading| {
             ListPlan::new(&object, &access, &request.list, reading, Vec::new())
         })?;
-        let names = names(&known, &mut list, &request.names, &|relation| caller.access_by(&ground, relation, "names"))?;
+        let names = names(&known, &mut list, &request.names, &|relation| caller.access_by(&grant_context, relation, "names"))?;
         Ok(Plan { list, names, limit: request.limit, form })
     }
 

@@ -38,14 +38,14 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation.
     pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
-        let (object, access) = caller.object(&self.ground(registry), object, Action::Update)?;
+        let (object, access) = caller.object(&self.grant_context(registry), object, Action::Update)?;
         let relation = registry
             .relation(object.name(), key)
             .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
             .cloned()
             .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
         let access = access.linking(&relation)?;
-        let target_access = caller.access_to(&self.ground(registry), &relation.related, Action::Read)?;
+        let target_access = caller.access_to(&self.grant_context(registry), &relation.related, Action::Read)?;
         Ok(Linkable { object, access, relation, target_access })
     }
 

@@ -9,8 +9,8 @@ use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{
-    Access, Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where, expand,
-    sql,
+    Access, Action, AggregateRequest, Bounds, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where,
+    expand, sql,
 };
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
@@ -111,13 +111,13 @@ pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> 
 
 impl App {
     /// The context in which conditions of grants are read.
-    pub(crate) fn ground<'r>(&'r self, registry: &'r Registry) -> Ground<'r> {
-        Ground { registry, now: self.clock.now(), shapes: &self.shapes }
+    pub(crate) fn grant_context<'r>(&'r self, registry: &'r Registry) -> GrantContext<'r> {
+        GrantContext { registry, now: self.clock.now(), shapes: &self.shapes }
     }
 
     /// The registry without the fields that a caller may not know.
     pub(crate) fn known_to(&self, caller: &Caller, registry: &Arc<Registry>) -> Arc<Registry> {
-        self.shapes.registry(registry, &caller.known_objects(&self.ground(registry)))
+        self.shapes.registry(registry, &caller.known_objects(&self.grant_context(registry)))
     }
 
     /// Returns those of the records that exist now and are within a scope of the caller. `permit` is a permit that the caller
@@ -149,10 +149,10 @@ impl App {
     pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
-            let (object, access) = caller.object(&ground, object, Action::Read)?;
-            let expand = self.expand_plan(caller, &ground, &known, object.name(), &request.expand)?;
-            let plan = Arc::new(with_reading(caller, &ground, &known, bytes_of(&request.wheres), |reading| {
+            let (grant_context, known) = (self.grant_context(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&grant_context, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &grant_context, &known, object.name(), &request.expand)?;
+            let plan = Arc::new(with_reading(caller, &grant_context, &known, bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
             })?);
             let bytes_max = self.answer_bytes_left(caller);
@@ -178,9 +178,9 @@ impl App {
     /// The record with the requested related records, or `None`.
     pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
         self.on_schema(caller, move |registry| async move {
-            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
-            let (object, access) = caller.object(&ground, object, Action::Read)?;
-            let expand = self.expand_plan(caller, &ground, &known, object.name(), related)?;
+            let (grant_context, known) = (self.grant_context(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&grant_context, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &grant_context, &known, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
             if expand.is_empty() && cost_of(&plan.scope).is_none() {
@@ -218,9 +218,9 @@ impl App {
     /// The errors of reading these records.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
-            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
-            let (object, _) = caller.object(&ground, object, Action::Read)?;
-            self.expand_plan(caller, &ground, &known, object.name(), related).map(drop)
+            let (grant_context, known) = (self.grant_context(&registry), self.known_to(caller, &registry));
+            let (object, _) = caller.object(&grant_context, object, Action::Read)?;
+            self.expand_plan(caller, &grant_context, &known, object.name(), related).map(drop)
         })
         .await
     }
@@ -246,9 +246,9 @@ impl App {
     pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
-            let (object, access) = caller.object(&ground, object, Action::Read)?;
-            let plan = Arc::new(with_reading(caller, &ground, &known, bytes_of(&request.wheres), |reading| {
+            let (grant_context, known) = (self.grant_context(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&grant_context, object, Action::Read)?;
+            let plan = Arc::new(with_reading(caller, &grant_context, &known, bytes_of(&request.wheres), |reading| {
                 AggregatePlan::new(&object, &access, request.clone(), reading)
             })?);
             let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
@@ -273,7 +273,7 @@ impl App {
     fn expand_plan(
         &self,
         caller: &Caller,
-        ground: &Ground<'_>,
+        grant_context: &GrantContext<'_>,
         known: &Registry,
         object: &str,
         related: &[Related],
@@ -282,7 +282,7 @@ impl App {
             return Ok(Vec::new());
         }
         let mut plans = expand::plan(known, object, related, &|relation, asked| {
-            match caller.access_by(ground, relation, "expand") {
+            match caller.access_by(grant_context, relation, "expand") {
                 Ok(access) => Ok(Some(access)),
                 // GraphQL names the columns. Its schema does not have the field for callers who may not know of the relation, so
                 // this needs no warning.
@@ -290,20 +290,20 @@ impl App {
                 Err(error) => Err(error),
             }
         })?;
-        leave_out_links(caller, ground, object, &mut plans);
+        leave_out_links(caller, grant_context, object, &mut plans);
         Ok(plans)
     }
 }
 
 /// Removes the links of rows whose links the caller may not read.
-fn leave_out_links(caller: &Caller, ground: &Ground<'_>, owner: &str, plans: &mut [ExpandPlan]) {
-    let reads = caller.access_to(ground, owner, Action::Read).ok();
+fn leave_out_links(caller: &Caller, grant_context: &GrantContext<'_>, owner: &str, plans: &mut [ExpandPlan]) {
+    let reads = caller.access_to(grant_context, owner, Action::Read).ok();
     let seen = reads.as_ref().and_then(Access::seen);
     for plan in plans {
         plan.near = seen
             .filter(|seen| seen.readable_links(plan.shape).is_some())
             .map(|seen| (Arc::clone(&seen.whole), seen.rows_with_links(plan.shape)));
-        leave_out_links(caller, ground, plan.object.name(), &mut plan.children);
+        leave_out_links(caller, grant_context, plan.object.name(), &mut plan.children);
     }
 }
 
@@ -344,7 +344,7 @@ pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
 /// the size of the conditions.
 pub(crate) fn with_reading<T>(
     caller: &Caller,
-    ground: &Ground<'_>,
+    grant_context: &GrantContext<'_>,
     known: &Registry,
     bytes: usize,
     plan: impl FnOnce(&Reading<'_>) -> Result<T>,
@@ -352,8 +352,8 @@ pub(crate) fn with_reading<T>(
     let parameter = ListParameter::Where.name();
     let reading = Reading {
         registry: known,
-        decide: &|relation| caller.access_by(ground, relation, parameter),
-        variables: &|| caller.variables(ground.now),
+        decide: &|relation| caller.access_by(grant_context, relation, parameter),
+        variables: &|| caller.variables(grant_context.now),
         bounds: Bounds::of_request(),
     };
     run_offloaded(bytes, || plan(&reading))

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Decision, Ground, Scope, not_readable, sql};
+use blockbase_query::{Access, Action, Decision, GrantContext, Scope, not_readable, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Registry, Result, system};
 use uuid::Uuid;
@@ -137,7 +137,7 @@ impl App {
     pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
         let records = &records;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Create)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Create)?;
             self.check_bulk_size(records.len())?;
             let mut context = self.write_context(caller, &registry);
             let stamp = stamp(&context);
@@ -146,7 +146,7 @@ impl App {
                 let plan = |values: &Members| {
                     let access = access.naming(&object, names(values))?;
                     let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
-                        .map_err(|error| without_unknown(caller, &context.ground(), &object, error))?;
+                        .map_err(|error| without_unknown(caller, &context.grant_context(), &object, error))?;
                     Ok((plan, access))
                 };
                 records.map(|(index, values)| plan(values).map_err(|error| at(index, error))).collect::<Result<Vec<_>>>()
@@ -179,7 +179,7 @@ impl App {
     /// are too large, together with the records that are deleted or changed with them. After an error, no record is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Delete)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();
@@ -205,8 +205,8 @@ impl App {
     /// change of one of them. After an error, no record is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
-            let access = to_change(caller, &self.ground(&registry), &object, access, changes)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Update)?;
+            let access = to_change(caller, &self.grant_context(&registry), &object, access, changes)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let bytes = changes.bytes();
@@ -233,8 +233,8 @@ impl App {
     /// The errors of [`App::update_many`], except those that only the change itself can find.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
-            let access = to_change(caller, &self.ground(&registry), &object, access, changes)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Update)?;
+            let access = to_change(caller, &self.grant_context(&registry), &object, access, changes)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             // This call writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
@@ -251,7 +251,7 @@ impl App {
     /// The errors of [`App::delete_many`], except those that only the deletion itself can find.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Delete)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             self.reached(caller, &registry, object, access, found).await
         })
@@ -289,11 +289,12 @@ impl App {
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;
         self.on_schema(caller, move |registry| async move {
-            let (object, may_create) = caller.object(&self.ground(&registry), object, Action::Create)?;
-            let (_, may_update) = caller.object(&self.ground(&registry), object.name(), Action::Update)?;
+            let (object, may_create) = caller.object(&self.grant_context(&registry), object, Action::Create)?;
+            let (_, may_update) = caller.object(&self.grant_context(&registry), object.name(), Action::Update)?;
             let (may_create, may_update) =
                 (may_create.naming(&object, names(values))?, may_update.naming(&object, names(values))?);
-            let may_update = reading(caller, &self.ground(&registry), &object, may_update, target.iter().map(String::as_str))?;
+            let may_update =
+                reading(caller, &self.grant_context(&registry), &object, may_update, target.iter().map(String::as_str))?;
             let mut context = self.write_context(caller, &registry);
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
@@ -301,7 +302,7 @@ impl App {
             UpsertPlan::check_target(known.object(object.name()).unwrap_or(&object), target)?;
             let plan =
                 run_offloaded(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))
-                    .map_err(|error| without_unknown(caller, &self.ground(&registry), &object, error))?;
+                    .map_err(|error| without_unknown(caller, &self.grant_context(&registry), &object, error))?;
             let written = Arc::clone(&object);
             let upserted = self
                 .store
@@ -324,22 +325,22 @@ impl App {
         let stamp = stamp(context);
         Ok(match request {
             WriteRequest::Create { object, values } => {
-                let (object, access) = caller.object(&context.ground(), object, Action::Create)?;
+                let (object, access) = caller.object(&context.grant_context(), object, Action::Create)?;
                 let access = access.naming(&object, names(values))?;
                 let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
-                    .map_err(|error| without_unknown(caller, &context.ground(), &object, error))?;
+                    .map_err(|error| without_unknown(caller, &context.grant_context(), &object, error))?;
                 Step::Create(plan, access)
             }
             WriteRequest::Update { object, id, changes, condition } => {
-                let (object, access) = caller.object(&context.ground(), object, Action::Update)?;
-                let access = to_change(caller, &context.ground(), &object, access, changes)?;
+                let (object, access) = caller.object(&context.grant_context(), object, Action::Update)?;
+                let access = to_change(caller, &context.grant_context(), &object, access, changes)?;
                 match record_id(id) {
                     Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone(), access),
                     None => Step::Missing,
                 }
             }
             WriteRequest::Delete { object, id, condition } => {
-                let (object, access) = caller.object(&context.ground(), object, Action::Delete)?;
+                let (object, access) = caller.object(&context.grant_context(), object, Action::Delete)?;
                 let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
                 plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone(), access))
             }
@@ -377,7 +378,7 @@ impl App {
         answer: RecordAnswer,
         is_new: bool,
     ) -> Result<RecordAnswer> {
-        let reads = caller.access_to(&self.ground(registry), object.name(), Action::Read).ok();
+        let reads = caller.access_to(&self.grant_context(registry), object.name(), Action::Read).ok();
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
             Some(Scope::Seen(_)) => {
@@ -407,8 +408,8 @@ impl App {
 
     /// Whether an object has fields that the caller does not know.
     fn knows_less(&self, caller: &Caller, registry: &Registry, object: &Object) -> bool {
-        let ground = self.ground(registry);
-        let known = [caller.known_objects(&ground), caller.writable_objects(&ground, Action::Create)];
+        let grant_context = self.grant_context(registry);
+        let known = [caller.known_objects(&grant_context), caller.writable_objects(&grant_context, Action::Create)];
         known.iter().any(|known| known.contains_key(&object.id))
     }
 
@@ -443,36 +444,42 @@ fn names(values: &Members) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// `forbidden` with `field`.
-fn to_change(caller: &Caller, ground: &Ground<'_>, object: &Object, access: Access, changes: &Members) -> Result<Access> {
+fn to_change(
+    caller: &Caller,
+    grant_context: &GrantContext<'_>,
+    object: &Object,
+    access: Access,
+    changes: &Members,
+) -> Result<Access> {
     let access = access.naming(object, names(changes))?;
     let adds = |name: &str, raw: &str| {
         raw.trim_start().starts_with('{') && object.column(name).is_some_and(|column| column.ty != ColumnType::Json)
     };
     let added = changes.0.iter().filter(|(name, raw)| adds(name, raw.get())).map(|(name, _)| name.as_str());
-    reading(caller, ground, object, access, added)
+    reading(caller, grant_context, object, access, added)
 }
 
 /// The access for a write that reads the values of columns.
 fn reading<'c>(
     caller: &Caller,
-    ground: &Ground<'_>,
+    grant_context: &GrantContext<'_>,
     object: &Object,
     access: Access,
     columns: impl IntoIterator<Item = &'c str>,
 ) -> Result<Access> {
     let mut columns = columns.into_iter();
-    match (caller.reads(object.name()), caller.access_to(ground, object.name(), Action::Read)) {
+    match (caller.reads(object.name()), caller.access_to(grant_context, object.name(), Action::Read)) {
         (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
         // If the grants to read have no conditions and list no fields, the right to write is enough.
         (Some(Decision::Rows(_)), _) => Ok(access),
-        _ if !caller.known_objects(ground).contains_key(&object.id) => Ok(access),
+        _ if !caller.known_objects(grant_context).contains_key(&object.id) => Ok(access),
         _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
     }
 }
 
 /// The error of a new record. If it names a field that the caller does not know, it is replaced by an error that names no field.
-fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error: Error) -> Error {
-    let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(ground, object, field);
+fn without_unknown(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object, error: Error) -> Error {
+    let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(grant_context, object, field);
     let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));
     match error.field.as_deref().is_some_and(is_unknown) || error.issues.iter().any(names_unknown) {
         true => Error::new(Code::NotNullViolation, "The record needs a value of a field that you may not write."),

@@ -1,6 +1,6 @@
 //! Finds the conditions and the lists of fields of grants that a change of the schema would break.
 
-use blockbase_query::{Action, Clause, Fields, Grant, Ground, Shapes};
+use blockbase_query::{Action, Clause, Fields, Grant, GrantContext, Shapes};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Resource, Result};
 use blockbase_store::Connection;
 
@@ -36,7 +36,8 @@ pub(super) async fn check_policies(
     now: i64,
 ) -> Result<()> {
     let shapes = Shapes::default();
-    let (was, is) = (Ground { registry: before, now, shapes: &shapes }, Ground { registry: after, now, shapes: &shapes });
+    let (was, is) =
+        (GrantContext { registry: before, now, shapes: &shapes }, GrantContext { registry: after, now, shapes: &shapes });
     let retyped = retyped(before, after);
     let breaks = |grant: &Grant| {
         let (Some(old), Some(new)) = (before.object(&grant.resource), after.object(&grant.resource)) else { return false };

@@ -69,11 +69,11 @@ impl App {
     /// ways.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let whole = self.registry();
-        let ground = self.ground(&whole);
+        let grant_context = self.grant_context(&whole);
         let limits = [
-            caller.known_objects(&ground),
-            caller.writable_objects(&ground, Action::Create),
-            caller.writable_objects(&ground, Action::Update),
+            caller.known_objects(&grant_context),
+            caller.writable_objects(&grant_context, Action::Create),
+            caller.writable_objects(&grant_context, Action::Update),
         ];
         let registry = self.shapes.registry(&whole, &limits[0]);
         let written = [&limits[1], &limits[2]].map(|limits| {

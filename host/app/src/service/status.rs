@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::{Action, Dialect};
 use blockbase_schema::{Resource, Result};
-use blockbase_store::{InstanceRow, Made, ReadCost, Suspension};
+use blockbase_store::{InstanceRow, ReadCost, Suspension, ThingKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -215,7 +215,7 @@ impl App {
                     let (failed, dead) = connection.failed_deliveries().await?;
                     let pending = queues.iter().map(|queue| queue.pending).sum();
                     let deliveries = Deliveries { pending, failed, dead, oldest_pending_at };
-                    let suspended = connection.suspensions(Made::Block).await?;
+                    let suspended = connection.suspensions(ThingKind::Block).await?;
                     Ok((engine_version, instances, outbox, deliveries, suspended))
                 })
             })

@@ -4,7 +4,7 @@
 //! itself. The file of each kind implements [`ActsLater`]: it lists the things, and names the rights that they need.
 
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, Made, Maker, Suspension, SuspensionReason, Thing};
+use blockbase_store::{Connection, Maker, Suspension, SuspensionReason, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 
 use crate::caller::Caller;
@@ -12,7 +12,7 @@ use crate::state::App;
 
 /// One kind of things.
 pub(crate) trait ActsLater: Send + Sync {
-    fn kind(&self) -> Made;
+    fn kind(&self) -> ThingKind;
 
     /// All things of the kind that have a maker and are checked one by one.
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>>;
@@ -87,7 +87,7 @@ impl App {
     ///
     /// # Errors
     /// `internal` if the table does not contain the kind.
-    pub(crate) fn kind_of(&self, kind: Made) -> Result<&'static dyn ActsLater> {
+    pub(crate) fn kind_of(&self, kind: ThingKind) -> Result<&'static dyn ActsLater> {
         let found = self.acts_later.iter().find(|acts_later| acts_later.kind() == kind);
         found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))
     }

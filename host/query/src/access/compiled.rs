@@ -7,14 +7,14 @@ use blockbase_schema::Object;
 use parking_lot::Mutex;
 
 use super::of_version::OfVersion;
-use super::{Access, Action, Decision, Ground, KnownObjects};
+use super::{Access, Action, Decision, GrantContext, KnownObjects};
 
 /// The compiled conditions of one caller's grants, for one version of the schema.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Mutex<OfVersion<Made>>);
+pub(super) struct Compiled(Mutex<OfVersion<CachedAccess>>);
 
 #[derive(Debug, Default)]
-struct Made {
+struct CachedAccess {
     /// The accesses, keyed by object number and action. There are at most as many entries as the grants allow.
     accesses: HashMap<(i64, Action), Access>,
     /// For each action, the known fields of those objects of which the caller's grants list only some fields.
@@ -30,16 +30,22 @@ impl PartialEq for Compiled {
 
 impl Compiled {
     /// The access that [`Decision::on`] gives, from the cache if the decision can be cached.
-    pub(super) fn access(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
+    pub(super) fn access(
+        &self,
+        decision: Decision,
+        grant_context: &GrantContext<'_>,
+        object: &Arc<Object>,
+        action: Action,
+    ) -> Access {
         if !decision.is_kept() {
-            return decision.on(ground, object);
+            return decision.on(grant_context, object);
         }
         let key = (object.id, action);
-        let version = ground.registry.version;
+        let version = grant_context.registry.version;
         if let Some(access) = self.0.lock().of(version).and_then(|made| made.accesses.get(&key)) {
             return access.clone();
         }
-        let access = decision.on(ground, object);
+        let access = decision.on(grant_context, object);
         if let Some(made) = self.0.lock().of(version) {
             made.accesses.insert(key, access.clone());
         }

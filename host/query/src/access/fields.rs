@@ -428,10 +428,10 @@ pub type KnownObjects = BTreeMap<i64, Known>;
 /// Reduced objects and registries for callers who know only some fields. Callers who know the same fields share the same reduced
 /// objects and registries.
 #[derive(Debug, Default)]
-pub struct Shapes(Mutex<OfVersion<Made>>);
+pub struct Shapes(Mutex<OfVersion<CachedShapes>>);
 
 #[derive(Debug, Default)]
-struct Made {
+struct CachedShapes {
     numbers: HashMap<i64, Arc<Numbers>>,
     /// The objects, keyed by object number, known fields, and whether the access is for reading (true) or for writing (false).
     objects: HashMap<(i64, Known, bool), Arc<Object>>,

@@ -9,7 +9,7 @@ use super::compiled::Compiled;
 use super::fields::{KnownObjects, Listed};
 use super::grant::{Grant, RowPolicy};
 use super::policy::Part;
-use super::rules::{Decision, Ground, Rule};
+use super::rules::{Decision, GrantContext, Rule};
 use super::{Access, Scope};
 use crate::condition::{Variable, Variables};
 
@@ -219,8 +219,14 @@ impl Permissions {
 
     /// The access that a decision of these rights gives to the rows of an object. Conditions are compiled once for each version
     /// of the schema, unless they depend on the time of the call.
-    pub fn decided_on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
-        self.compiled.access(decision, ground, object, action)
+    pub fn decided_on(
+        &self,
+        decision: Decision,
+        grant_context: &GrantContext<'_>,
+        object: &Arc<Object>,
+        action: Action,
+    ) -> Access {
+        self.compiled.access(decision, grant_context, object, action)
     }
 
     /// The known fields of those objects of which these rights list only some fields. `make` computes it once for each version of

@@ -136,12 +136,12 @@ impl Rule {
 
     /// The conditions of the rule on rows of `object`: the condition for the rows that it includes, and its check. `None` if the
     /// schema lacks something that the rule names, or if a variable has no value for this caller.
-    fn on(&self, ground: &Ground<'_>, object: &Object) -> Option<(Condition, Condition)> {
+    fn on(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<(Condition, Condition)> {
         let condition = |parts: &[Bound]| {
             let read = parts.iter().map(|part| match part {
                 Bound::Own(actor) => Some(own_rows(object, actor)),
                 Bound::Nobody => Some(Condition::FALSE),
-                Bound::Clause(policy, subject) => ground.read(object, &policy.clause, subject),
+                Bound::Clause(policy, subject) => grant_context.read(object, &policy.clause, subject),
             });
             read.collect::<Option<Vec<Condition>>>().map(Condition::all)
         };
@@ -167,7 +167,7 @@ fn conjuncts(parts: &[Bound]) -> BTreeSet<&str> {
 
 /// The context in which conditions of grants are read.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct GrantContext<'a> {
     /// The complete registry, with every object and field.
     pub registry: &'a Registry,
     /// The time in milliseconds since the epoch.
@@ -176,7 +176,7 @@ pub struct Ground<'a> {
     pub shapes: &'a Shapes,
 }
 
-impl Ground<'_> {
+impl GrantContext<'_> {
     /// The fields that a caller knows of an object if they may neither read nor write its fields.
     pub fn id_alone(&self, object: &Object) -> Known {
         Known::of(object, &self.shapes.numbers(self.registry, object), &[])
@@ -226,19 +226,19 @@ impl Decision {
     }
 
     /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
-    pub fn known(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
-        self.known_by(ground, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
+    pub fn known(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
+        self.known_by(grant_context, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
     }
 
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
-    pub fn writable(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
-        self.known_by(ground, object, |rule| &rule.listed.write, |_| true)
+    pub fn writable(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
+        self.known_by(grant_context, object, |rule| &rule.listed.write, |_| true)
     }
 
     /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule.
     fn known_by(
         &self,
-        ground: &Ground<'_>,
+        grant_context: &GrantContext<'_>,
         object: &Object,
         lists: impl Fn(&Rule) -> &Lists,
         is_enough: impl Fn(&Rule) -> bool,
@@ -247,7 +247,7 @@ impl Decision {
         if rules.iter().all(|rule| lists(rule).is_all()) {
             return None;
         }
-        let numbers = ground.shapes.numbers(ground.registry, object);
+        let numbers = grant_context.shapes.numbers(grant_context.registry, object);
         let mut rules = rules.iter().filter(|rule| rule.listed.has_meaning(&numbers));
         if rules.clone().any(|rule| is_enough(rule) && lists(rule).is_all()) {
             return None;
@@ -362,8 +362,8 @@ impl Decision {
     }
 
     /// The access to the rows of `object`.
-    pub fn on(self, ground: &Ground<'_>, object: &Arc<Object>) -> Access {
-        let known = self.known(ground, object);
+    pub fn on(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
+        let known = self.known(grant_context, object);
         let rules = match self {
             Decision::Rows(Scope::Own(actor)) if object.is_users() => {
                 return Access::new(Scope::of(own_rows(object, &actor), object), None);
@@ -371,13 +371,13 @@ impl Decision {
             Decision::Rows(scope) => return Access::new(scope, None),
             Decision::Rules(rules) => rules,
         };
-        let numbers = ground.shapes.numbers(ground.registry, object);
+        let numbers = grant_context.shapes.numbers(grant_context.registry, object);
         // Rules beyond the maximum give nothing, so that the size of a statement is limited.
         let read: Vec<(Condition, Condition, &Listed)> = rules
             .iter()
             .take(RULES_MAX)
             .filter(|rule| rule.listed.has_meaning(&numbers))
-            .filter_map(|rule| rule.on(ground, object).map(|(rows, leaves)| (rows, leaves, &rule.listed)))
+            .filter_map(|rule| rule.on(grant_context, object).map(|(rows, leaves)| (rows, leaves, &rule.listed)))
             .collect();
         let reached = |by: &dyn Fn(&Listed) -> bool| {
             Condition::any(read.iter().filter(|(.., listed)| by(listed)).map(|(rows, ..)| rows.clone()).collect())
@@ -385,7 +385,7 @@ impl Decision {
         let all = reached(&|_| true);
         let scope = Scope::of(all.clone(), object);
         if let Some(known) = known {
-            let shown = ground.shapes.to_read(ground.registry, object, &known);
+            let shown = grant_context.shapes.to_read(grant_context.registry, object, &known);
             let readable = |number: &str| Some(reached(&|listed| listed.read.list(number))).filter(|readable| *readable != all);
             let full = Scope::of(reached(&|listed| listed.read.is_all()), object);
             let seen = Seen::new((shown, Arc::clone(object)), (scope, full), &numbers, readable);

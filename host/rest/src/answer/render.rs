@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{Answered, App, RecordAnswer, write_warnings};
+use blockbase_app::{App, RecordAnswer, WithWarnings, write_warnings};
 use serde::Serialize;
 
 /// A JSON response from finished bytes.
@@ -80,6 +80,6 @@ fn bytes_of(answer: &impl Serialize) -> Vec<u8> {
 }
 
 /// `{ "data": … }`, with `warnings` if there are any.
-pub(crate) fn answered<T: Serialize>(status: StatusCode, answered: &Answered<T>) -> Response {
-    json(status, answered)
+pub(crate) fn with_warnings<T: Serialize>(status: StatusCode, answer: &WithWarnings<T>) -> Response {
+    json(status, answer)
 }

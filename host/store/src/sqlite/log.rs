@@ -43,32 +43,32 @@ pub(super) struct LogGate {
 }
 
 /// A scan that has begun.
-pub(super) struct Entered {
+pub(super) struct ScanEntry {
     _scan: OwnedRwLockReadGuard<()>,
     /// True if the scan has to end early.
     pub(super) ends: Arc<AtomicBool>,
 }
 
 /// Counts a running export or scan of the service until it is dropped.
-pub(super) struct Beside(Arc<AtomicUsize>);
+pub(super) struct ReadCount(Arc<AtomicUsize>);
 
-impl Drop for Beside {
+impl Drop for ReadCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Resets the flag when it is dropped, even if the client of the waiting scan disconnects.
-struct Raised<'a>(&'a AtomicBool);
+struct FlagGuard<'a>(&'a AtomicBool);
 
-impl<'a> Raised<'a> {
-    fn new(flag: &'a AtomicBool) -> Raised<'a> {
+impl<'a> FlagGuard<'a> {
+    fn new(flag: &'a AtomicBool) -> FlagGuard<'a> {
         flag.store(true, Ordering::Relaxed);
-        Raised(flag)
+        FlagGuard(flag)
     }
 }
 
-impl Drop for Raised<'_> {
+impl Drop for FlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -76,7 +76,7 @@ impl Drop for Raised<'_> {
 
 impl LogGate {
     /// Lets a scan begin. The scan keeps the result while it reads.
-    pub(super) async fn enter(&self, file: &Path) -> Entered {
+    pub(super) async fn enter(&self, file: &Path) -> ScanEntry {
         let bytes = bytes(file);
         if bytes > LARGE_BYTES
             && let Ok(mut last) = self.cutting.try_lock()
@@ -90,7 +90,7 @@ impl LogGate {
             let entered = match tokio::time::timeout(patience, &mut alone).await {
                 Err(_) if bytes > TOO_LARGE_BYTES && self.others.load(Ordering::Relaxed) == 0 => {
                     tracing::warn!(log.bytes = bytes, "scans are ended, so that the write-ahead log can be cut");
-                    let _raised = Raised::new(&self.ends_scans);
+                    let _flag = FlagGuard::new(&self.ends_scans);
                     tokio::time::timeout(PATIENCE_MAX, &mut alone).await
                 }
                 entered => entered,
@@ -105,13 +105,13 @@ impl LogGate {
             }
             *last = Some(Instant::now());
         }
-        Entered { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
+        ScanEntry { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
     }
 
     /// Lets an export or a scan of the service begin. It keeps the result while it reads.
-    pub(super) fn beside(&self) -> Beside {
+    pub(super) fn count_read(&self) -> ReadCount {
         self.others.fetch_add(1, Ordering::Relaxed);
-        Beside(Arc::clone(&self.others))
+        ReadCount(Arc::clone(&self.others))
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// A gate whose log has this many bytes, and a scan that has already begun.
-    async fn gate_of(bytes: u64) -> (std::path::PathBuf, Arc<LogGate>, Entered) {
+    async fn gate_of(bytes: u64) -> (std::path::PathBuf, Arc<LogGate>, ScanEntry) {
         let place = std::env::temp_dir().join(format!("blockbase-log-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&place).expect("a directory");
         let gate = Arc::new(LogGate::default());
@@ -164,7 +164,7 @@ mod tests {
     async fn scans_run_on_beside_an_export_and_while_the_log_is_merely_large() {
         for (bytes, exports) in [(TOO_LARGE_BYTES, false), (TOO_LARGE_BYTES + 1, true)] {
             let (place, gate, scan) = gate_of(bytes).await;
-            let export = exports.then(|| gate.beside());
+            let export = exports.then(|| gate.count_read());
             let file = place.join("svc.db");
             let next = gate.enter(&file);
             let is_ended = async {

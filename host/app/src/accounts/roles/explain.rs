@@ -75,7 +75,7 @@ impl App {
             async move {
                 let object = registry.object(&request.object).ok_or_else(|| Error::unknown_object(&request.object))?;
                 let decision = rights.decide(object.name(), request.action);
-                let access = decision.map(|decision| decision.on(&self.ground(&registry), object));
+                let access = decision.map(|decision| decision.on(&self.grant_context(&registry), object));
                 let checks = access.as_ref().and_then(|access| access.checks());
                 let condition = match (&access, checks) {
                     (None, _) => Condition::FALSE,

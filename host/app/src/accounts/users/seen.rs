@@ -125,7 +125,7 @@ impl App {
     fn full_users(&self, caller: &Caller) -> Result<(Arc<Object>, Scope)> {
         let registry = self.registry();
         let users = registry.users().ok_or_else(|| Error::internal("there is no object for users"))?;
-        let access = caller.access_to(&self.ground(&registry), USERS, Action::Read)?;
+        let access = caller.access_to(&self.grant_context(&registry), USERS, Action::Read)?;
         let full = access.seen().map_or_else(|| access.scope().clone(), |seen| seen.full_rows.clone());
         Ok((Arc::clone(users), full))
     }

@@ -81,7 +81,7 @@ impl App {
 
     async fn delete_step(&self, caller: &Caller, object: &str, id: &str, size: StepSize) -> Result<Step> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Delete)?;
             let Some(id) = record_id(id) else { return Ok(Step::Done(false)) };
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();

@@ -84,9 +84,9 @@ impl App {
             }
             Chosen::Where(asked) => asked,
         };
-        let (ground, registry) = (self.ground(registry), self.known_to(caller, registry));
-        let (known, reads) = caller.object(&ground, object.name(), Action::Read)?;
-        let selection = with_reading(caller, &ground, &registry, asked.bytes(), |reading| {
+        let (grant_context, registry) = (self.grant_context(registry), self.known_to(caller, registry));
+        let (known, reads) = caller.object(&grant_context, object.name(), Action::Read)?;
+        let selection = with_reading(caller, &grant_context, &registry, asked.bytes(), |reading| {
             Selection::to_write(&known, &reads.within(access, object), std::slice::from_ref(asked), reading)
         })?;
         let chosen = Arc::new((known, selection));

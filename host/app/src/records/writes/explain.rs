@@ -26,7 +26,7 @@ pub(super) async fn check_references(
         .collect();
     for (index, id) in given {
         let Some(reference) = &object.columns[index].reference else { continue };
-        let access = context.caller.access_to(&context.ground(), &reference.target, Action::Read).ok();
+        let access = context.caller.access_to(&context.grant_context(), &reference.target, Action::Read).ok();
         let is_there = match (access, context.registry.object(&reference.target)) {
             (Some(access), _) if *access.scope() == Scope::All => true,
             (Some(access), Some(target)) => {
@@ -102,7 +102,7 @@ fn without_hidden(context: &WriteContext, object: &Object, error: DbError) -> st
     let DbError::Unique { columns, index } = &error else { return Err(error) };
     let of_index = || index.as_deref().map(|index| unique_index_columns(object, index)).unwrap_or_default();
     let columns = if columns.is_empty() { of_index() } else { columns.clone() };
-    match columns.iter().all(|column| context.caller.may_name(&context.ground(), object, column)) {
+    match columns.iter().all(|column| context.caller.may_name(&context.grant_context(), object, column)) {
         true => Err(error),
         false => {
             let message = format!("A record of `{}` with these values exists already.", object.name());

@@ -254,7 +254,7 @@ pub(crate) async fn subscribe(
     let SubscriptionBody { event, consumer, handler, config, per_instance } = body;
     let (config, per_instance) = (config.unwrap_or_default(), per_instance.unwrap_or(false));
     let new = NewSubscription { event, consumer, handler, config, per_instance };
-    Ok(render::answered(StatusCode::CREATED, &state.app.create_subscription(&caller, new).await?))
+    Ok(render::with_warnings(StatusCode::CREATED, &state.app.create_subscription(&caller, new).await?))
 }
 
 /// `DELETE /api/v1/events/subscriptions/{consumer}`.

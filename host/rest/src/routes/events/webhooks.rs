@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{Answered, NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookAnswer, WebhookChanges};
+use blockbase_app::{NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookAnswer, WebhookChanges, WithWarnings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -95,7 +95,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let NewBody { name, url, topics, headers, enabled } = body;
     let new = NewWebhook { name, url, topics, headers: headers.unwrap_or_default(), enabled: enabled.unwrap_or(true) };
-    let (Answered { data, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
+    let (WithWarnings { data, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
     Ok(render::json(StatusCode::CREATED, &WebhookMadeAnswer { data, secret, warnings }))
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn update(
 ) -> Result<Response, ApiError> {
     let ChangesBody { name, url, topics, headers, enabled } = body;
     let changes = WebhookChanges { name, url, topics, headers, enabled };
-    Ok(render::answered(StatusCode::OK, &state.app.update_webhook(&caller, &id, changes).await?))
+    Ok(render::with_warnings(StatusCode::OK, &state.app.update_webhook(&caller, &id, changes).await?))
 }
 
 pub(crate) async fn delete(
