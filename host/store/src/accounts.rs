@@ -276,7 +276,7 @@ impl Connection {
         let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
         let total = self
             .fetch_integer(Statement {
-                sql: self.spell(format!("SELECT count(*) FROM svc_users u{tests}")),
+                sql: self.placeholders(format!("SELECT count(*) FROM svc_users u{tests}")),
                 params: params.clone(),
             })
             .await?;
@@ -286,14 +286,14 @@ impl Connection {
             concat!("SELECT ", user_columns!(), " FROM svc_users u{} ORDER BY u.created_at DESC, u.id DESC LIMIT ${} OFFSET ${}"),
             tests, first, second
         );
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         Ok((rows.iter().map(|row| user(row, 0)).collect::<Result<_, _>>()?, total))
     }
 
     /// The number of users other than `user_id` who have the role, can sign in and are not banned.
     pub async fn others_with_role(&mut self, role_id: &str, user_id: &str) -> Result<i64, DbError> {
         self.fetch_integer(Statement {
-            sql: self.spell(
+            sql: self.placeholders(
                 "SELECT count(*) FROM svc_user_roles ur JOIN svc_users u ON u.id = ur.user_id \
                  JOIN svc_credentials c ON c.user_id = u.id WHERE ur.role_id = $1 AND u.id <> $2 AND NOT u.banned",
             ),

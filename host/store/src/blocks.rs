@@ -269,7 +269,7 @@ impl Connection {
         let sql = "DELETE FROM svc_block_versions WHERE block = $1 AND installed_at > (SELECT v.installed_at FROM \
                    svc_block_versions v JOIN svc_blocks b ON b.name = v.block AND b.version = v.version WHERE v.block = $1)";
         self.run(sql, vec![name.clone().into()]).await?;
-        let sql = self.spell("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
+        let sql = self.placeholders("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
         let newest = self.fetch_integer(Statement { sql, params: vec![name.clone().into()] }).await?;
         // Versions are ordered by this time. So it must increase even if the clock goes back.
         row.installed_at = row.installed_at.max(newest + 1);
@@ -385,7 +385,7 @@ impl Connection {
         let dialect = self.dialect();
         let holds = |column: &str| dialect.contains(column, "$1", true);
         let sql = format!("DELETE FROM svc_block_logs WHERE {} OR {}", holds("message"), holds("coalesce(fields, '')"));
-        let sql = self.spell(sql);
+        let sql = self.placeholders(sql);
         self.execute(Statement { sql, params: vec![text.into()] }).await
     }
 
@@ -429,7 +429,7 @@ impl Connection {
             tests.join(" AND "),
             params.len()
         );
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         let line = |row: &Row| -> Result<KeptLogLine, DbError> {
             let line = BlockLogRow {
                 block: row.text(0)?,

@@ -104,12 +104,12 @@ impl Connection {
 
     /// Runs a statement of fixed text with `$1`, `$2` … on a system table, and returns the number of rows that it changed.
     pub async fn run(&mut self, sql: &'static str, params: Vec<Param>) -> Result<u64, DbError> {
-        self.execute(Statement { sql: self.spell(sql), params }).await
+        self.execute(Statement { sql: self.placeholders(sql), params }).await
     }
 
     /// Runs a query of fixed text with `$1`, `$2` … on system tables.
     pub async fn fetch(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>, DbError> {
-        let statement = Statement { sql: self.spell(sql), params };
+        let statement = Statement { sql: self.placeholders(sql), params };
         self.fetch_rows(statement).await
     }
 
@@ -290,7 +290,7 @@ impl Connection {
     }
 
     /// Writes `$1` as `?1` for SQLite. System statements contain no other dollar sign.
-    pub(crate) fn spell(&self, sql: impl Into<String>) -> String {
+    pub(crate) fn placeholders(&self, sql: impl Into<String>) -> String {
         let sql = sql.into();
         match self.inner {
             Inner::Sqlite(_) => sql.replace('$', "?"),

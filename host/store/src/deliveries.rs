@@ -308,7 +308,7 @@ impl Connection {
     async fn fitting(&mut self, mut chosen: Vec<i64>, bytes_max: i64) -> Result<(Vec<i64>, bool), DbError> {
         chosen.sort_unstable();
         let sql = format!("SELECT seq, {} FROM svc_events WHERE {}", payload_bytes!(), among(self.dialect(), "seq", 1));
-        let statement = Statement { sql: self.spell(sql), params: vec![Param::IntegerList(chosen.clone())] };
+        let statement = Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(chosen.clone())] };
         let mut sizes = HashMap::new();
         for row in self.fetch_rows(statement).await? {
             sizes.insert(row.integer(0)?, row.integer(1)?);
@@ -357,7 +357,7 @@ impl Connection {
         );
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let params = vec![claim.consumer.clone().into(), size.into(), after.into()];
-        let statement = Statement { sql: self.spell(sql), params };
+        let statement = Statement { sql: self.placeholders(sql), params };
         self.fetch_rows(statement).await?.iter().map(Candidate::of_row).collect()
     }
 
@@ -379,7 +379,7 @@ impl Connection {
         );
         let params =
             vec![claim.consumer.clone().into(), claim.token.clone().into(), claim.lease_ms.into(), Param::IntegerList(chosen)];
-        let leased = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let leased = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         let mut deliveries = Vec::with_capacity(leased.len());
         for row in leased {
             let (seq, attempts, record_id) = (row.integer(0)?, row.integer(1)?, row.optional_text(2)?);
@@ -400,7 +400,7 @@ impl Connection {
             "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner FROM svc_events WHERE {}",
             among(self.dialect(), "seq", 1)
         );
-        let statement = Statement { sql: self.spell(sql), params: vec![Param::IntegerList(seqs)] };
+        let statement = Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] };
         let read = |row: &Row| {
             let event = ClaimedEvent {
                 id: row.text(1).ok()?,
@@ -424,7 +424,7 @@ impl Connection {
             among(self.dialect(), "event_seq", 2)
         );
         let params = vec![consumer.into(), Param::IntegerList(seqs.clone())];
-        let given_up = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        let given_up = self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         self.keep_last_errors(consumer, seqs).await?;
         Ok(given_up)
     }
@@ -472,7 +472,7 @@ impl Connection {
                 among(self.dialect(), "event_seq", 3)
             );
             let params = vec![consumer.into(), token.into(), Param::IntegerList(released)];
-            settled += self.execute(Statement { sql: self.spell(sql), params }).await?;
+            settled += self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         }
         Ok(count.saturating_sub(settled))
     }
@@ -487,7 +487,7 @@ impl Connection {
             among(dialect, "event_seq", 3)
         );
         let params = vec![consumer.into(), token.into(), Param::IntegerList(seqs)];
-        self.execute(Statement { sql: self.spell(sql), params }).await
+        self.execute(Statement { sql: self.placeholders(sql), params }).await
     }
 
     /// Settles deliveries that no receiver gets.
@@ -501,7 +501,7 @@ impl Connection {
             among(dialect, "event_seq", 3)
         );
         let params = vec![consumer.into(), token.into(), Param::IntegerList(seqs), error.into()];
-        self.execute(Statement { sql: self.spell(sql), params }).await
+        self.execute(Statement { sql: self.placeholders(sql), params }).await
     }
 
     /// Stores a failed attempt. Without a time for a retry, the delivery is dead.
@@ -528,7 +528,7 @@ impl Connection {
             Param::BigInteger(retry_ms),
             attempted.number().into(),
         ];
-        let is_held = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        let is_held = self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         if is_held > 0 {
             self.keep_attempt(consumer, attempted, Some(error)).await?;
         }
@@ -544,7 +544,7 @@ impl Connection {
             among(dialect, "event_seq", 3)
         );
         let params = vec![consumer.into(), token.into(), Param::IntegerList(seqs)];
-        self.fetch_rows(Statement { sql: self.spell(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
+        self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
     }
 
     /// Ends all claims. The process that made them has ended, and no other process uses this database.
@@ -582,7 +582,7 @@ impl Connection {
         let pending = found(Queue::Pending, "");
         let retries = found(Queue::Retries, &format!("AND next_attempt_at <= {now}"));
         let sql = format!("SELECT g.consumer FROM ({groups}) AS g WHERE {pending} OR {retries}");
-        let statement = Statement { sql: self.spell(sql), params: vec![Param::TextList(Some(consumers))] };
+        let statement = Statement { sql: self.placeholders(sql), params: vec![Param::TextList(Some(consumers))] };
         self.fetch_rows(statement).await?.iter().map(|row| row.text(0)).collect()
     }
 
@@ -621,7 +621,7 @@ impl Connection {
                 queue.order(self.dialect())
             );
             let params = vec![consumer.into(), up_to.into(), limit.into()];
-            let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+            let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
             let seqs = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<_>, _>>()?;
             if !seqs.is_empty() {
                 dropped += seqs.len() as u64;

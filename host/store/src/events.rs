@@ -375,7 +375,7 @@ impl Connection {
                     "SELECT e.seq FROM {table} WHERE e.object = $1 AND {number} > $2 AND {number} <= $3 ORDER BY {number} LIMIT 1 OFFSET $4"
                 );
                 let params = vec![object.clone().into(), after.into(), up_to.into(), LOOKED_AT_ONCE.into()];
-                let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+                let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
                 rows.first().map_or(Ok(up_to), |row| row.integer(0))?
             }
         };
@@ -392,7 +392,7 @@ impl Connection {
             "SELECT e.seq, {} FROM {table} WHERE {of_object}{number} > $1 AND {number} <= $2 AND {condition} ORDER BY {number} LIMIT $3",
             payload_bytes!()
         );
-        let heads = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let heads = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         let (mut page, mut bytes) = (Vec::with_capacity(heads.len()), 0);
         for head in &heads {
             bytes += head.integer(1)?;
@@ -408,7 +408,7 @@ impl Connection {
         }
         let list = among(self.dialect(), "seq", 1);
         let sql = format!("SELECT {} FROM svc_events WHERE {list} ORDER BY seq", committed_columns!());
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: vec![Param::IntegerList(page)] }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(page)] }).await?;
         let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
         Ok(EventPage { events, last })
     }

@@ -195,7 +195,7 @@ impl Connection {
         let mut things = Vec::new();
         for kind in ThingKind::ALL {
             let Place { table, id, name, user, .. } = kind.place();
-            let sql = self.spell(format!("SELECT {id}, {name} FROM {table} WHERE {user} = $1 ORDER BY {id}"));
+            let sql = self.placeholders(format!("SELECT {id}, {name} FROM {table} WHERE {user} = $1 ORDER BY {id}"));
             let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
             for row in &rows {
                 things.push(Thing { kind, id: row.text(0)?, name: row.optional_text(1)? });
@@ -219,7 +219,7 @@ impl Connection {
         let places: Vec<String> = (0..ids.len()).map(|index| format!("${}", index + 2)).collect();
         let places = places.join(", ");
         let params: Vec<Param> = std::iter::once(Param::from(now)).chain(ids.iter().map(|id| id.as_str().into())).collect();
-        let sql = self.spell(format!(
+        let sql = self.placeholders(format!(
             "SELECT s.id, s.name, s.stored, s.actual, s.expired_at FROM ( \
                SELECT t.{id} AS id, t.{name} AS name, t.suspended_reason AS stored, \
                  CASE WHEN t.{user} <> '{public}' AND u.id IS NULL THEN 'maker_gone' \
@@ -254,10 +254,10 @@ impl Connection {
         let params = vec![id.into(), suspension.reason.as_str().into(), suspension.since.into()];
         let sql =
             format!("UPDATE {table} SET suspended_reason = $2, suspended_at = $3 WHERE {column} = $1 AND suspended_at IS NULL");
-        if self.execute(Statement { sql: self.spell(sql), params }).await? == 1 {
+        if self.execute(Statement { sql: self.placeholders(sql), params }).await? == 1 {
             return Ok(true);
         }
-        let sql = self.spell(format!("UPDATE {table} SET suspended_reason = $2 WHERE {column} = $1"));
+        let sql = self.placeholders(format!("UPDATE {table} SET suspended_reason = $2 WHERE {column} = $1"));
         self.execute(Statement { sql, params: vec![id.into(), suspension.reason.as_str().into()] }).await?;
         Ok(false)
     }
@@ -265,7 +265,7 @@ impl Connection {
     /// Ends the suspension of a thing. Returns whether it was suspended.
     pub async fn end_suspension(&mut self, kind: ThingKind, id: &str) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
-        let sql = self.spell(format!(
+        let sql = self.placeholders(format!(
             "UPDATE {table} SET suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1 AND suspended_at IS NOT NULL"
         ));
         Ok(self.execute(Statement { sql, params: vec![id.into()] }).await? == 1)
@@ -275,7 +275,7 @@ impl Connection {
     pub async fn suspensions(&mut self, kind: ThingKind) -> Result<HashMap<String, Suspension>, DbError> {
         let Place { table, id, .. } = kind.place();
         let sql = format!("SELECT {id}, suspended_reason, suspended_at FROM {table} WHERE suspended_at IS NOT NULL");
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: Vec::new() }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: Vec::new() }).await?;
         let mut suspensions = HashMap::new();
         for row in &rows {
             suspensions.extend(suspension(row, 1)?.map(|found| row.text(0).map(|id| (id, found))).transpose()?);
@@ -287,14 +287,14 @@ impl Connection {
     pub async fn suspension_of(&mut self, kind: ThingKind, id: &str) -> Result<Option<Suspension>, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = format!("SELECT suspended_reason, suspended_at FROM {table} WHERE {column} = $1");
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: vec![id.into()] }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![id.into()] }).await?;
         rows.first().map_or(Ok(None), |row| suspension(row, 0))
     }
 
     /// Gives a thing another maker, which ends its suspension. Returns `false` if the thing does not exist.
     pub async fn set_maker(&mut self, kind: ThingKind, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();
-        let sql = self.spell(format!(
+        let sql = self.placeholders(format!(
             "UPDATE {table} SET {user} = $2, {key} = $3, suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1"
         ));
         let params = vec![id.into(), maker.user_id.clone().into(), maker.api_key_id.clone().into()];
@@ -304,7 +304,7 @@ impl Connection {
     /// Makes `to` the maker of all things of a kind that `from` made.
     pub async fn move_makership(&mut self, kind: ThingKind, from: &str, to: &str) -> Result<u64, DbError> {
         let Place { table, user, .. } = kind.place();
-        let sql = self.spell(format!("UPDATE {table} SET {user} = $2 WHERE {user} = $1"));
+        let sql = self.placeholders(format!("UPDATE {table} SET {user} = $2 WHERE {user} = $1"));
         self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await
     }
 
@@ -313,7 +313,7 @@ impl Connection {
         let mut keys = Vec::new();
         for kind in ThingKind::ALL {
             let Place { table, key, .. } = kind.place();
-            let sql = self.spell(format!(
+            let sql = self.placeholders(format!(
                 "SELECT DISTINCT k.id FROM svc_api_keys k JOIN {table} t ON t.{key} = k.id \
                  WHERE k.expires_at <= $1 AND t.suspended_at IS NULL LIMIT $2"
             ));

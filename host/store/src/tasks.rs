@@ -166,7 +166,7 @@ impl Connection {
     }
 
     pub async fn count_tasks(&mut self) -> Result<i64, DbError> {
-        let sql = self.spell("SELECT count(*) FROM svc_tasks");
+        let sql = self.placeholders("SELECT count(*) FROM svc_tasks");
         self.fetch_integer(blockbase_query::Statement { sql, params: Vec::new() }).await
     }
 
@@ -203,7 +203,7 @@ impl Connection {
             lease_ms.into(),
             run.started_at.into(),
         ];
-        let sql = self.spell(sql);
+        let sql = self.placeholders(sql);
         let begun = self.execute(blockbase_query::Statement { sql, params }).await? == 1;
         if begun {
             self.run(
@@ -221,7 +221,7 @@ impl Connection {
             "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
             database_now(self.dialect())
         );
-        let sql = self.spell(sql);
+        let sql = self.placeholders(sql);
         Ok(self.execute(blockbase_query::Statement { sql, params: vec![id.into(), lease_ms.into()] }).await? == 1)
     }
 
@@ -259,7 +259,7 @@ impl Connection {
             database_now(self.dialect())
         );
         let params = vec![now.into(), error.into(), all.into()];
-        let statement = blockbase_query::Statement { sql: self.spell(sql), params };
+        let statement = blockbase_query::Statement { sql: self.placeholders(sql), params };
         let mut failed = Vec::new();
         for row in self.fetch_rows(statement).await? {
             let run = task_run(&row)?;
@@ -280,7 +280,7 @@ impl Connection {
             )
             .await?;
         let runs = rows.iter().map(task_run).collect::<Result<_, DbError>>()?;
-        let sql = self.spell("SELECT count(*) FROM svc_task_runs WHERE task_id = $1");
+        let sql = self.placeholders("SELECT count(*) FROM svc_task_runs WHERE task_id = $1");
         let total = self.fetch_integer(blockbase_query::Statement { sql, params: vec![task_id.into()] }).await?;
         Ok((runs, total))
     }
@@ -294,7 +294,7 @@ impl Connection {
             holds("coalesce(result, '')"),
             holds("coalesce(error, '')")
         );
-        let sql = self.spell(sql);
+        let sql = self.placeholders(sql);
         self.execute(blockbase_query::Statement { sql, params: vec![text.into()] }).await
     }
 

@@ -89,7 +89,7 @@ impl Connection {
     }
 
     pub async fn count_webhooks(&mut self) -> Result<i64, DbError> {
-        let sql = self.spell("SELECT count(*) FROM svc_webhooks");
+        let sql = self.placeholders("SELECT count(*) FROM svc_webhooks");
         self.fetch_integer(blockbase_query::Statement { sql, params: Vec::new() }).await
     }
 

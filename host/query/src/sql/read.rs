@@ -65,7 +65,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
             let tests = writer.page_tests(&plan.object, &plan.selection, &Page { keys: &keys, limit, offset });
-            writer.wherever(&tests);
+            writer.where_clause(&tests);
         }
         _ => writer.selection(&plan.object, &plan.selection),
     }
@@ -112,7 +112,7 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
         writer.looks_at_few = true;
     }
     tests.extend(writer.selection_tests(object, selection));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     let most = writer.bind(Param::from(i64::try_from(most).unwrap_or(i64::MAX)));
     writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
     writer.finish()
@@ -126,7 +126,7 @@ pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<S
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    writer.wherever(&[dialect.among("\"id\"", &list)]);
+    writer.where_clause(&[dialect.among("\"id\"", &list)]);
     // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
     Some(writer.finish())
@@ -206,7 +206,7 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
@@ -224,7 +224,7 @@ pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec
     let mut tests = vec![dialect.among("\"id\"", &list)];
     tests.extend(writer.scope(object, scope));
     writer.sql.push_str(&format!("SELECT {bytes} FROM {}", quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     Some(writer.finish())
 }
 
@@ -233,7 +233,7 @@ pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statem
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str(&format!("SELECT \"id\", \"created_by\" FROM {}", quote(object.name())));
-    writer.wherever(&[dialect.among("\"id\"", &list)]);
+    writer.where_clause(&[dialect.among("\"id\"", &list)]);
     writer.finish()
 }
 
@@ -296,7 +296,7 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
                 .push_str(&format!("SELECT {columns}{outer} FROM (SELECT {table}.svc_rowid AS svc_place{inner} FROM {from}"));
         }
     }
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.sql.push_str(&format!(" {order}"));
     if dialect == Dialect::Sqlite {
         rows_at_places(&mut writer, object, &plan.scope);
@@ -327,7 +327,7 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
     writer.judges_image = true;
     let tests = writer.scope(object, &Scope::Where(Arc::new(condition.clone())));
     writer.sql.push_str(&format!("SELECT 1 FROM (SELECT {}) AS {}", cells.join(", "), quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.finish()
 }
 
@@ -339,6 +339,6 @@ pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::
     let mut tests = vec![dialect.among("\"id\"", &list)];
     tests.extend(writer.scope(object, scope));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {source}"));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.finish()
 }

@@ -116,7 +116,7 @@ pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     sets.push(format!("{VERSION_COLUMN} = {}.{VERSION_COLUMN} + 1", quote(object.name())));
     writer.sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", names(&plan.target).join(", "), sets.join(", ")));
     let tests = writer.scope(object, &plan.scope);
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.sql.push_str(" RETURNING ");
     writer.record_columns(object);
     if dialect == Dialect::Postgres {
@@ -141,7 +141,7 @@ pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
     }
@@ -155,7 +155,7 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
     writer.set(object, change);
     let mut tests = writer.record_tests(record);
     tests.extend(writer.version_test(version));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.sql.push_str(" RETURNING ");
     writer.record_columns(object);
     writer.finish()
@@ -167,7 +167,7 @@ pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<
     writer.set(object, change);
     let list = writer.bind(Param::UuidList(ids));
     let test = dialect.among("\"id\"", &list);
-    writer.wherever(&[test]);
+    writer.where_clause(&[test]);
     writer.sql.push_str(" RETURNING ");
     writer.record_columns(object);
     writer.finish()
@@ -180,7 +180,7 @@ pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, vers
     let mut tests = vec![dialect.among("\"id\"", &list)];
     tests.extend(writer.version_test(version));
     writer.sql.push_str(&format!("DELETE FROM {}", quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.finish()
 }
 
@@ -198,7 +198,7 @@ pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
-    writer.wherever(&[dialect.among("\"id\"", &among), dialect.among(&column, &list)]);
+    writer.where_clause(&[dialect.among("\"id\"", &among), dialect.among(&column, &list)]);
     writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
@@ -228,7 +228,7 @@ pub fn hold_referring(
     let mut writer = Writer::new(dialect, object);
     let (list, among) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::UuidList(among)));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    writer.wherever(&[dialect.among("\"id\"", &among), dialect.among(&quote(&object.columns[column].name), &list)]);
+    writer.where_clause(&[dialect.among("\"id\"", &among), dialect.among(&quote(&object.columns[column].name), &list)]);
     writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
@@ -294,7 +294,7 @@ pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], 
         tests.push(format!("\"id\" <> {id}"));
     }
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.sql.push_str(" LIMIT 1");
     writer.finish()
 }

@@ -203,7 +203,7 @@ impl Writer {
     /// ` WHERE …`: the row policy first, then the conditions of the request.
     pub(super) fn selection(&mut self, object: &Object, selection: &Selection) {
         let tests = self.selection_tests(object, selection);
-        self.wherever(&tests);
+        self.where_clause(&tests);
     }
 
     pub(super) fn selection_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
@@ -218,7 +218,7 @@ impl Writer {
 
     pub(super) fn record(&mut self, plan: &RecordPlan) {
         let tests = self.record_tests(plan);
-        self.wherever(&tests);
+        self.where_clause(&tests);
     }
 
     pub(super) fn record_tests(&mut self, plan: &RecordPlan) -> Vec<String> {
@@ -228,7 +228,7 @@ impl Writer {
         tests
     }
 
-    pub(super) fn wherever(&mut self, tests: &[String]) {
+    pub(super) fn where_clause(&mut self, tests: &[String]) {
         if !tests.is_empty() {
             self.sql.push_str(" WHERE ");
             self.sql.push_str(&tests.join(" AND "));
@@ -248,7 +248,7 @@ impl Writer {
         }
         let field = quote(&name.column().name);
         self.sql.push_str(&format!(", (SELECT svc_named.{field} FROM {source}"));
-        self.wherever(&tests);
+        self.where_clause(&tests);
         self.sql.push_str(&format!(") AS svc_name_{number}"));
     }
 

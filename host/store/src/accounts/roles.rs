@@ -80,7 +80,7 @@ impl Connection {
         // The text in the form in which grants are stored. A resource's name needs no escape in JSON.
         let text = format!("\"resource\":\"{resource}\"");
         let holds = self.dialect().contains("permissions", "$1", false);
-        let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
+        let sql = self.placeholders(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
         let rows = self.fetch_rows(Statement { sql, params: vec![text.into()] }).await?;
         rows.iter().map(|row| row.text(0)).collect()
     }
@@ -89,7 +89,7 @@ impl Connection {
     pub async fn roles_with_conditions(&mut self) -> Result<Vec<String>, DbError> {
         // The texts in the form in which grants are stored. Within a value of a grant, such a text would be escaped.
         let holds = ["$1", "$2", "$3"].map(|text| self.dialect().contains("permissions", text, false)).join(" OR ");
-        let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
+        let sql = self.placeholders(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
         let params = ["where", "check", "fields"].map(|key| format!("\"{key}\":").into()).into();
         let rows = self.fetch_rows(Statement { sql, params }).await?;
         rows.iter().map(|row| row.text(0)).collect()

@@ -123,7 +123,7 @@ impl Connection {
 
     /// The number of a user's sessions that have not expired.
     pub async fn sessions_count(&mut self, user_id: &str, now: i64) -> Result<i64, DbError> {
-        let sql = self.spell("SELECT count(*) FROM svc_sessions WHERE user_id = $1 AND expires_at > $2");
+        let sql = self.placeholders("SELECT count(*) FROM svc_sessions WHERE user_id = $1 AND expires_at > $2");
         self.fetch_integer(Statement { sql, params: vec![user_id.into(), now.into()] }).await
     }
 

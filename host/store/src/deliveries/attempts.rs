@@ -87,7 +87,7 @@ impl Connection {
         );
         let params =
             vec![attempted.seq.into(), consumer.into(), number.into(), Param::BigInteger(attempted.duration_ms), error.into()];
-        self.execute(Statement { sql: self.spell(sql), params }).await?;
+        self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         if number > ATTEMPTS_KEPT {
             const FORGET: &str = "DELETE FROM svc_delivery_attempts WHERE event_seq = $1 AND consumer = $2 AND number <= $3";
             self.run(FORGET, vec![attempted.seq.into(), consumer.into(), (number - ATTEMPTS_KEPT).into()]).await?;
@@ -113,7 +113,7 @@ impl Connection {
         );
         for sql in [keep, forget] {
             let params = vec![consumer.into(), Param::IntegerList(seqs.clone())];
-            self.execute(Statement { sql: self.spell(sql), params }).await?;
+            self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Connection {
     pub(super) async fn forget_attempts(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let sql = format!("DELETE FROM svc_delivery_attempts WHERE consumer = $1 AND {}", among(self.dialect(), "event_seq", 2));
         let params = vec![consumer.into(), Param::IntegerList(seqs)];
-        self.execute(Statement { sql: self.spell(sql), params }).await.map(|_| ())
+        self.execute(Statement { sql: self.placeholders(sql), params }).await.map(|_| ())
     }
 
     /// Deletes the attempts for those events in `(after, up_to]` that were deleted with their deliveries.

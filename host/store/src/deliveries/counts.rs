@@ -139,7 +139,7 @@ impl Connection {
              SELECT g.consumer, {pending}, {delivered}, {failed}, {dead}, {oldest} FROM ({groups} LIMIT {GROUPS_MAX}) AS g \
              ORDER BY g.consumer"
         );
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         let mut counts = Vec::with_capacity(rows.len());
         for row in &rows {
             let group = GroupCounts {

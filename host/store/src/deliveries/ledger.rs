@@ -155,7 +155,7 @@ impl Connection {
         conditions.extend(of_event);
         let conditions = conditions.join(" AND ");
         let sql = format!("SELECT count(*) FROM {table} WHERE {conditions}");
-        let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;
+        let total = self.fetch_integer(Statement { sql: self.placeholders(sql), params: params.clone() }).await?;
         params.extend([limit.into(), offset.into()]);
         let (limit, offset) = (params.len() - 1, params.len());
         // The inner query selects the page, so that only the page's events are looked up.
@@ -164,7 +164,7 @@ impl Connection {
              LIMIT ${limit} OFFSET ${offset}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY d.event_seq DESC, d.consumer",
             ledger_columns!(),
         );
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
     }
 
@@ -178,7 +178,7 @@ impl Connection {
                 Dialect::Postgres => " FOR UPDATE OF d",
             }
         );
-        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
+        let statement = Statement { sql: self.placeholders(sql), params: vec![event_id.into(), consumer.into()] };
         self.fetch_rows(statement).await?.first().map(ledger_row).transpose()
     }
 
@@ -200,7 +200,7 @@ impl Connection {
              WHERE consumer = $2 AND event_seq = (SELECT seq FROM svc_events WHERE id = $1)",
             database_now(self.dialect())
         );
-        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
+        let statement = Statement { sql: self.placeholders(sql), params: vec![event_id.into(), consumer.into()] };
         let reset = self.execute(statement).await? == 1;
         if reset {
             self.effects.consumers.insert(consumer.to_owned());

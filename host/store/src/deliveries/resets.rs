@@ -57,7 +57,7 @@ impl Connection {
              JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq"
         );
         let mut window = DeadWindow::default();
-        for row in self.fetch_rows(Statement { sql: self.spell(sql), params }).await? {
+        for row in self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await? {
             let seq = row.integer(0)?;
             window.last = Some(seq);
             if row.boolean(1)? {
@@ -78,7 +78,7 @@ impl Connection {
             among(dialect, "event_seq", 2)
         );
         let params = vec![consumer.to_owned().into(), Param::IntegerList(seqs)];
-        let reset = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        let reset = self.execute(Statement { sql: self.placeholders(sql), params }).await?;
         if reset > 0 {
             self.effects.consumers.insert(consumer.to_owned());
         }
