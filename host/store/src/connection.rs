@@ -13,6 +13,7 @@ use crate::error::DbError;
 use crate::record::{Page, Record, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
+use crate::sql_trace::trace_sql;
 use crate::{postgres, sqlite};
 
 /// The number of pages of SQLite's search index, of 4 KB each, that one step of a merge writes. The step takes some tens of
@@ -74,13 +75,6 @@ pub(crate) struct SearchChange {
     pub(crate) document: Option<String>,
 }
 
-/// Logs the text of statements, but never their values. It does so only with a setting such as
-/// `SVC_LOG=info,blockbase_store::sql=trace`.
-pub(crate) fn show(statement: &Statement) {
-    let text = statement.sql.as_str();
-    tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");
-}
-
 impl Connection {
     pub(crate) fn new(inner: Inner) -> Connection {
         Connection { inner, effects: Effects::default() }
@@ -95,7 +89,7 @@ impl Connection {
 
     /// Runs a statement and returns the number of rows that it changed.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
             Inner::Postgres(session) => session.execute(statement).await,
@@ -115,7 +109,7 @@ impl Connection {
 
     /// Runs a query of any text. Its columns have the types of system tables.
     pub async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch(connection, &statement),
             Inner::Postgres(session) => session.fetch(statement).await,
@@ -141,7 +135,7 @@ impl Connection {
         rows_max: usize,
         bytes_max: usize,
     ) -> Result<Page, DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max, bytes_max),
             Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max, bytes_max).await,
@@ -159,7 +153,7 @@ impl Connection {
         hidden: usize,
         bytes_max: usize,
     ) -> Result<Vec<Record>, DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, bytes_max),
             Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, bytes_max).await,
@@ -181,7 +175,7 @@ impl Connection {
         render: &(dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
         spool: &Spool,
     ) -> Result<(), DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         let rows = SpooledRows::new(columns, row_bytes_max, head, render);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::spool_rows(connection, &statement, columns, rows, spool),
@@ -204,7 +198,7 @@ impl Connection {
         let mut statement = Statement { sql, params: Vec::new() };
         for (index, (params, document)) in sets.into_iter().zip(documents).enumerate() {
             statement.params = params;
-            show(&statement);
+            trace_sql(&statement.sql);
             let executed = match &mut self.inner {
                 Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
                 Inner::Postgres(session) => session.execute(statement.clone()).await,
@@ -264,7 +258,7 @@ impl Connection {
 
     /// The first row. `columns` are the selected columns in their order.
     pub async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-        show(&statement);
+        trace_sql(&statement.sql);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_record(connection, &statement, columns),
             Inner::Postgres(session) => session.fetch_record(statement, columns).await,

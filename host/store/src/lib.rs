@@ -28,6 +28,7 @@ mod record;
 mod room;
 mod row;
 mod spool;
+mod sql_trace;
 mod sqlite;
 mod subscriptions;
 mod tasks;

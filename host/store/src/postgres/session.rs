@@ -13,6 +13,7 @@ use crate::error::DbError;
 use crate::record::{Page, Record, RecordWriter, SpooledRows};
 use crate::row::Row;
 use crate::spool::{Spool, Unwanted};
+use crate::sql_trace::trace_sql;
 
 /// The number of bytes of rows that are rendered before other tasks of the thread get their turn.
 const BYTES_A_TURN: usize = 256 * 1024;
@@ -50,8 +51,10 @@ impl Session {
 
     /// Runs statements without parameters.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+        let sql = sql.into();
+        trace_sql(&sql);
         self.is_busy = true;
-        let ran = sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(self.driver()?).await.map_err(statement::db_error);
+        let ran = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await.map_err(statement::db_error);
         self.is_busy = false;
         ran.map(|_| ())
     }

@@ -9,9 +9,11 @@ use futures_util::future::BoxFuture;
 use super::statement::db_error;
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
+use crate::sql_trace::trace_sql;
 
 /// Runs a statement without parameters and without rows.
 pub(super) fn batch(connection: &mut Connection, sql: &'static str) -> Result<(), DbError> {
+    trace_sql(sql);
     match &mut connection.inner {
         Inner::Sqlite(driver) => {
             driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)

@@ -27,9 +27,10 @@ use queue::Queue;
 use super::statement::{db_error, execute};
 use super::transaction::{SchemaState, batch};
 use crate::commit::OnCommit;
-use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange, show};
+use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
 use crate::error::{DbError, unavailable};
 use crate::events::COMMIT_BYTES_FULL;
+use crate::sql_trace::trace_sql;
 
 /// The maximum number of jobs in one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
@@ -242,7 +243,7 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
             _ => format!("INSERT INTO svc_ft_{object_id} (rowid, document) VALUES (?1, ?2)"),
         };
         let statement = Statement { sql, params };
-        show(&statement);
+        trace_sql(&statement.sql);
         execute(driver, &statement).map(|_| ())
     };
     for change in last.values().filter(|change| !change.is_new) {
@@ -268,7 +269,7 @@ fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
             sql: "UPDATE svc_counts SET rows = rows + ?2 WHERE object_id = ?1".to_owned(),
             params: vec![Param::from(object_id), Param::from(difference)],
         };
-        show(&statement);
+        trace_sql(&statement.sql);
         execute(driver, &statement)?;
     }
     Ok(())
