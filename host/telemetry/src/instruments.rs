@@ -21,7 +21,8 @@ const MEMORY_BYTES: [f64; 9] =
 /// The upper bounds of the buckets for the number of jobs in one commit.
 const JOBS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// The instruments, as soon as telemetry is on.
+/// The instruments, as soon as telemetry is on. They belong to the process, as the subscriber of `tracing` does, so that every
+/// crate can record without a handle.
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 
 /// The outcome of a call or a delivery.

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 /// forgets all of them and logs them again.
 const LOGGED_MAX: usize = 1000;
 
+// The log belongs to the process, and documents are read in conversions that have no `App`. So this is not a part of `App`.
 static LOGGED: Mutex<Logged> = Mutex::new(Logged(BTreeSet::new()));
 
 /// The damaged documents that were logged, by place and cause.
