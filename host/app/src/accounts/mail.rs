@@ -297,32 +297,12 @@ impl App {
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let Some(mail) = connection.mail(&mail_id).await? else { return Ok(None) };
-                    let user = match (&mail.user_id, mail.kind) {
-                        // These mails go to an address that is not yet the account's address, or no longer.
-                        (Some(id), MailKind::ChangeEmail | MailKind::EmailChanged) => connection.user(id).await?,
-                        (Some(id), _) => connection.user(id).await?.filter(|user| user.email == mail.address),
-                        (None, _) => connection.user_of_email(&mail.address).await?,
-                    };
-                    // The user is locked. So a change of the address or the password, or another mail of the account, happens
-                    // before or after this.
-                    let user = match user {
-                        Some(user) => connection.held_user(&user.id).await?.filter(|held| held.email == user.email),
-                        None => None,
-                    };
-                    let is_taken = mail.kind == MailKind::ChangeEmail && connection.user_of_email(&mail.address).await?.is_some();
-                    let Some(user) = user.filter(|user| is_due(&mail, user) && !is_taken) else {
+                    let Some(user) = recipient(connection, &mail).await? else {
                         connection.delete_mail(&mail_id).await?;
                         return Ok(None);
                     };
                     let token = LinkToken::random().map_err(Error::internal)?;
-                    let (kind, lives_ms) = match mail.kind {
-                        MailKind::Invite => (Some(TokenKind::Invitation), INVITATION_MS),
-                        MailKind::Reset => (Some(TokenKind::Reset), LINK_MS),
-                        MailKind::Verify => (Some(TokenKind::Verification), LINK_MS),
-                        MailKind::ChangeEmail => (Some(TokenKind::EmailChange), LINK_MS),
-                        MailKind::DeleteUser => (Some(TokenKind::Deletion), LINK_MS),
-                        MailKind::EmailChanged => (None, LINK_MS),
-                    };
+                    let (kind, lives_ms) = link_in(mail.kind);
                     if let Some(kind) = kind {
                         let row = AccountTokenRow {
                             token_hash: token.hash(),
@@ -384,8 +364,37 @@ impl App {
     }
 }
 
+/// The user who gets a mail, if they still need it. The user is locked. So a change of the address or the password, or another
+/// mail of the account, happens before or after this transaction.
+async fn recipient(connection: &mut Connection, mail: &MailRow) -> Result<Option<UserRow>> {
+    let user = match (&mail.user_id, mail.kind) {
+        // These mails go to an address that is not yet the account's address, or no longer.
+        (Some(id), MailKind::ChangeEmail | MailKind::EmailChanged) => connection.user(id).await?,
+        (Some(id), _) => connection.user(id).await?.filter(|user| user.email == mail.address),
+        (None, _) => connection.user_of_email(&mail.address).await?,
+    };
+    let user = match user {
+        Some(user) => connection.held_user(&user.id).await?.filter(|held| held.email == user.email),
+        None => None,
+    };
+    let is_taken = mail.kind == MailKind::ChangeEmail && connection.user_of_email(&mail.address).await?.is_some();
+    Ok(user.filter(|user| is_needed(mail, user) && !is_taken))
+}
+
+/// The kind of the link in a mail, and how long the link is valid, in milliseconds.
+const fn link_in(kind: MailKind) -> (Option<TokenKind>, i64) {
+    match kind {
+        MailKind::Invite => (Some(TokenKind::Invitation), INVITATION_MS),
+        MailKind::Reset => (Some(TokenKind::Reset), LINK_MS),
+        MailKind::Verify => (Some(TokenKind::Verification), LINK_MS),
+        MailKind::ChangeEmail => (Some(TokenKind::EmailChange), LINK_MS),
+        MailKind::DeleteUser => (Some(TokenKind::Deletion), LINK_MS),
+        MailKind::EmailChanged => (None, LINK_MS),
+    }
+}
+
 /// Whether the user still needs a mail.
-fn is_due(mail: &MailRow, user: &UserRow) -> bool {
+fn is_needed(mail: &MailRow, user: &UserRow) -> bool {
     let wants = match mail.kind {
         MailKind::Verify => !user.email_verified,
         MailKind::Invite | MailKind::Reset | MailKind::ChangeEmail | MailKind::EmailChanged | MailKind::DeleteUser => true,

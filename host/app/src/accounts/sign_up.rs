@@ -1,8 +1,8 @@
 //! Sign-up: makes a new user. The first user becomes admin. A guest who signs up keeps everything that the guest had.
 
 use blockbase_auth::{check_password, hash_token};
-use blockbase_schema::{Code, Error};
-use blockbase_store::{MailKind, Maker, UserRow};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, MailKind, Maker, UserRow};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, CheckedRequest, MailRequest, NewMail};
@@ -11,6 +11,7 @@ use crate::App;
 use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::platform_event::Announcer;
 
 /// The parameters of a sign-up.
 #[derive(Clone)]
@@ -53,6 +54,25 @@ fn needs_setup_token() -> AuthProblem {
     let message = "This server is fresh, and its first sign-up needs the setup token. Send it as `x-setup-token`; whoever \
                    operates the server has it from SVC_SETUP_TOKEN or from the log.";
     Error::new(Code::SetupTokenRequired, message).into()
+}
+
+/// Asks for the mail with which a new user proves the address.
+async fn ask_for_proof(app: &App, connection: &mut Connection, announcer: &Announcer, mail: NewMail<'_>, now: i64) -> Result<()> {
+    match app.ask_for_mail(connection, announcer, mail, now).await {
+        // A sign-in asks for another mail later.
+        Err(error) if error.code == Code::RateLimited => Ok(()),
+        asked => asked.map(drop),
+    }
+}
+
+/// Gives a new user their first role. The configured role may not exist yet. The server logged a warning about this at boot.
+async fn give_first_role(connection: &mut Connection, user_id: &str, role: &str, is_first: bool) -> Result<()> {
+    match connection.kept_role_named(role).await? {
+        Some(role) => connection.give_role(user_id, &role.id).await?,
+        None if is_first => return Err(Error::internal("the role `admin` is missing")),
+        None => {}
+    }
+    Ok(())
 }
 
 impl App {
@@ -142,11 +162,7 @@ impl App {
                                 maker: Maker::default(),
                                 asker,
                             };
-                            match app.ask_for_mail(connection, &announcer, mail, now).await {
-                                // A sign-in asks for another mail later.
-                                Err(error) if error.code == Code::RateLimited => {}
-                                asked => asked.map(drop)?,
-                            }
+                            ask_for_proof(&app, connection, &announcer, mail, now).await?;
                         }
                         if !is_new {
                             return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });
@@ -165,12 +181,7 @@ impl App {
                             (false, true, _) => None,
                         };
                         if let Some(role) = role {
-                            // The configured role may not exist yet. The server logged a warning about this at boot.
-                            if let Some(role) = connection.kept_role_named(&role).await? {
-                                connection.give_role(&user.id, &role.id).await?;
-                            } else if is_first {
-                                return Err(Error::internal("there is no role `admin`"));
-                            }
+                            give_first_role(connection, &user.id, &role, is_first).await?;
                         }
                         if !waits {
                             connection.insert_session(session).await?;

@@ -2,7 +2,7 @@
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{MailKind, TokenKind, UserRow};
+use blockbase_store::{Connection, MailKind, TokenKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -48,6 +48,22 @@ pub struct InvitationAnswer {
 
 fn invalid(field: &str, message: String) -> Error {
     Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+/// Gives a new user the roles of an invitation.
+///
+/// # Errors
+/// The errors of [`give`], with the role's index.
+async fn give_all(connection: &mut Connection, caller: &Caller, user_id: &str, roles: &[String]) -> Result<()> {
+    for (index, role) in roles.iter().enumerate() {
+        let given = give(connection, caller, user_id, role).await;
+        given.map_err(|error| match error.code {
+            Code::ForeignKeyViolation => invalid("roles", format!("`roles` at index {index}: the role `{role}` does not exist.")),
+            Code::Forbidden | Code::Conflict => error.within(format_args!("`roles` at index {index}")).with_field("roles"),
+            _ => error,
+        })?;
+    }
+    Ok(())
 }
 
 impl App {
@@ -97,18 +113,7 @@ impl App {
                 {
                     connection.give_role(&user.id, &role.id).await?;
                 }
-                for (index, role) in new.roles.iter().enumerate() {
-                    let given = give(connection, &caller, &user.id, role).await;
-                    given.map_err(|error| match error.code {
-                        Code::ForeignKeyViolation => {
-                            invalid("roles", format!("`roles` at index {index}: there is no role `{role}`."))
-                        }
-                        Code::Forbidden | Code::Conflict => {
-                            error.within(format_args!("`roles` at index {index}")).with_field("roles")
-                        }
-                        _ => error,
-                    })?;
-                }
+                give_all(connection, &caller, &user.id, &new.roles).await?;
                 if is_first && !is_admin(connection, &user.id).await? {
                     return Err(Error::new(
                         Code::SetupRequired,
