@@ -69,7 +69,7 @@ async fn ask_for_proof(app: &App, connection: &mut Connection, announcer: &Annou
 async fn give_first_role(connection: &mut Connection, user_id: &str, role: &str, is_first: bool) -> Result<()> {
     match connection.kept_role_named(role).await? {
         Some(role) => connection.give_role(user_id, &role.id).await?,
-        None if is_first => return Err(Error::internal("the role `admin` is missing")),
+        None if is_first => return Err(Error::internal("there is no role `admin`")),
         None => {}
     }
     Ok(())

@@ -58,7 +58,7 @@ async fn give_all(connection: &mut Connection, caller: &Caller, user_id: &str, r
     for (index, role) in roles.iter().enumerate() {
         let given = give(connection, caller, user_id, role).await;
         given.map_err(|error| match error.code {
-            Code::ForeignKeyViolation => invalid("roles", format!("`roles` at index {index}: the role `{role}` does not exist.")),
+            Code::ForeignKeyViolation => invalid("roles", format!("`roles` at index {index}: there is no role `{role}`.")),
             Code::Forbidden | Code::Conflict => error.within(format_args!("`roles` at index {index}")).with_field("roles"),
             _ => error,
         })?;
