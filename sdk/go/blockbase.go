@@ -255,7 +255,7 @@ func Subscription[Payload any](name string, options SubscriptionOptions, run fun
 			}
 			occurredAt, err := time.Parse(time.RFC3339Nano, given.OccurredAt)
 			if err != nil {
-				return InvalidRequest("The event's time is none: %v.", err)
+				return InvalidRequest("The event's time is not valid: %v.", err)
 			}
 			event.OccurredAt = occurredAt
 			return run(context, event)

@@ -216,7 +216,7 @@ fn values(input: &Import, fields: &[Option<String>], cells: &[String]) -> Result
             (true, EmptyCells::Omit) => continue,
             (true, EmptyCells::Null) => Value::Null,
             _ if input.json.contains(field) => {
-                serde_json::from_str(cell).map_err(|error| format!("`{field}` is no JSON: {error}."))?
+                serde_json::from_str(cell).map_err(|error| format!("`{field}` is not valid JSON: {error}."))?
             }
             _ => Value::String(if input.safe { unguarded(cell) } else { cell }.to_owned()),
         };
@@ -379,6 +379,6 @@ mod tests {
         let all = json!({ "emptyCells": "omit", "safe": false, "json": ["c"] });
         assert_eq!(read(all).expect("values"), json!({ "b": "'=1", "c": [1] }));
         assert_eq!(read(json!({ "emptyCells": "text" })).expect("values")["a"], "");
-        assert!(read(json!({ "json": ["b"] })).expect_err("no JSON").starts_with("`b` is no JSON"));
+        assert!(read(json!({ "json": ["b"] })).expect_err("no JSON").starts_with("`b` is not valid JSON"));
     }
 }

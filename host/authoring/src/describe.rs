@@ -15,7 +15,7 @@ pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String>
     }
     if let Some(text) = description.text {
         let said: Map<String, Value> = serde_json::from_str(&text)
-            .map_err(|error| format!("What the component says of itself is no JSON object: {error}."))?;
+            .map_err(|error| format!("The description that the component returned is not a JSON object: {error}."))?;
         merge(&mut manifest, said)?;
     }
     Ok(manifest)
@@ -23,13 +23,13 @@ pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String>
 
 /// The array under a key. It is made if it does not exist.
 fn list<'a>(holder: &'a mut Value, key: &str) -> Result<&'a mut Vec<Value>, String> {
-    let members = holder.as_object_mut().ok_or_else(|| format!("What holds `{key}` in block.json is no object."))?;
+    let members = holder.as_object_mut().ok_or_else(|| format!("The value around `{key}` in block.json is not an object."))?;
     let entry = members.entry(key).or_insert_with(|| Value::Array(Vec::new()));
-    entry.as_array_mut().ok_or_else(|| format!("`{key}` in block.json is no array."))
+    entry.as_array_mut().ok_or_else(|| format!("`{key}` in block.json is not an array."))
 }
 
 fn require(manifest: &mut Value, interface: &str) -> Result<(), String> {
-    let members = manifest.as_object_mut().ok_or("block.json holds no object.")?;
+    let members = manifest.as_object_mut().ok_or("block.json is not a JSON object.")?;
     let requires = members.entry("requires").or_insert_with(|| Value::Object(Map::new()));
     let plugins = list(requires, "plugins")?;
     if !plugins.iter().any(|plugin| plugin == interface) {
@@ -46,7 +46,7 @@ fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
         let entries = said.get(kind).and_then(Value::as_array).into_iter().flatten();
         for entry in entries {
             let Some(described) = entry.as_object() else {
-                return Err(format!("An entry of the described `{kind}` is no object."));
+                return Err(format!("An entry of `{kind}` in the description of the component is not an object."));
             };
             let known = list(manifest, kind)?;
             let mut same = known.iter_mut().filter(|known| known[name] == entry[name]).peekable();

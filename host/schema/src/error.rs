@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn what_is_shared_says_all_but_its_cause() {
         let mut error = Error::unknown_object("x").with_field("y").with_retry_after(7);
-        error.issues = [Issue::Document { path: "/a".to_owned(), message: "It is no number.".to_owned() }].into();
+        error.issues = [Issue::Document { path: "/a".to_owned(), message: "It is not a number.".to_owned() }].into();
         error.details = Some(Box::new(("more", serde_json::json!([1]))));
         error.cause = Some("inside".into());
         let shared = error.shared();

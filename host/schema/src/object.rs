@@ -169,7 +169,7 @@ impl Object {
             }
             for (index, name) in group.iter().enumerate() {
                 match self.column(name) {
-                    None => return refuse(format!("`{key}` names `{name}`, which is no column of `{}`.", self.name())),
+                    None => return refuse(format!("`{key}` names `{name}`, which is not a column of `{}`.", self.name())),
                     Some(column) if matches!(column.kind, FieldType::Json | FieldType::MultiEnum) => {
                         return refuse(format!("`{key}` names `{name}`, whose type {} has no order.", column.kind.name()));
                     }

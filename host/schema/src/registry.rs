@@ -47,7 +47,7 @@ impl Registry {
             let known = &relationship.definition;
             for name in [&known.source, &known.target] {
                 if !numbers.contains_key(name) && name != USERS {
-                    return Err(invalid(format!("The relationship `{}` names `{name}`, which is no object.", known.name)));
+                    return Err(invalid(format!("The relationship `{}` names `{name}`, which is not an object.", known.name)));
                 }
             }
         }

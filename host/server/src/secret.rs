@@ -24,7 +24,7 @@ pub(crate) fn load_or_generate(file: &Path) -> Result<LoadedSecret, String> {
     match options.open(file) {
         Ok(mut created) => {
             let mut bytes = [0_u8; GENERATED_BYTES];
-            getrandom::fill(&mut bytes).map_err(|error| format!("The system gives no randomness: {error}."))?;
+            getrandom::fill(&mut bytes).map_err(|error| format!("The operating system did not give random bytes: {error}."))?;
             let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             created.write_all(secret.as_bytes()).and_then(|()| created.sync_all()).map_err(explain)?;
             Ok(LoadedSecret { secret, is_new: true })
@@ -36,7 +36,7 @@ pub(crate) fn load_or_generate(file: &Path) -> Result<LoadedSecret, String> {
             match secret.len() >= GENERATED_BYTES {
                 true => Ok(LoadedSecret { secret, is_new: false }),
                 false => Err(format!(
-                    "{} holds no whole secret (a boot was cut short?). Delete the file to make a new one; sessions end then.",
+                    "The secret in {} is too short. A boot may have been interrupted. Delete the file to make a new secret. All sessions then end.",
                     file.display()
                 )),
             }

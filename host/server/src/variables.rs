@@ -122,7 +122,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain(
         "SVC_EVENTS_MAX_BYTES",
         Told("a fifth of the disk; 10 GiB on Postgres"),
-        "bytes of the outbox past which settled events are purged; 0 is no bound",
+        "bytes of the outbox past which settled events are purged; 0 means no bound",
     ),
     number("SVC_RETRY_BASE_MS", Is("5000"), (1, 3_600_000), "base of the delivery backoff"),
     number("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), (1, 600_000), "time of one webhook call"),

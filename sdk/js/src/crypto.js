@@ -99,7 +99,7 @@ export function toHex(data) {
 }
 
 export function fromHex(text) {
-  if (text.length % 2 !== 0 || /[^0-9a-f]/i.test(text)) throw new TypeError("The text is no hexadecimal.");
+  if (text.length % 2 !== 0 || /[^0-9a-f]/i.test(text)) throw new TypeError("The text is not hexadecimal.");
   return Uint8Array.from({ length: text.length / 2 }, (_, index) => Number.parseInt(text.slice(index * 2, index * 2 + 2), 16));
 }
 

@@ -58,7 +58,7 @@ class Request extends Message {
 function response(answer) {
   if (answer === undefined || answer === null) return null;
   const { status = 200, headers, body } = answer;
-  if (!Number.isInteger(status) || status < 100 || status > 999) throw new TypeError(`${String(status)} is no status of a response.`);
+  if (!Number.isInteger(status) || status < 100 || status > 999) throw new TypeError(`${String(status)} is not a valid status of a response.`);
   const message = lowered(headers, body);
   return { status, headers: message.headers, body: message.body ?? new Uint8Array(0) };
 }

@@ -7,7 +7,7 @@ export const handlers = { action: new Map(), hook: new Map(), subscription: new 
 
 function declare(kind, name, options, run) {
   if (typeof name !== "string" || !NAME.test(name)) {
-    throw new TypeError(`${JSON.stringify(name)} is no name for a handler: a small letter, then at most 47 small letters, digits or _.`);
+    throw new TypeError(`${JSON.stringify(name)} is not a valid name of a handler. Use a small letter, then at most 47 small letters, digits or _.`);
   }
   if (typeof options === "function" && run === undefined) [options, run] = [{}, options];
   if (typeof run !== "function") throw new TypeError(`The ${kind} ${name} has no function.`);

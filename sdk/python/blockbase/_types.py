@@ -188,7 +188,7 @@ def convert(annotation: Any, value: Any, path: str = "") -> Any:
         try:
             return _TEXT[annotation][1](value)
         except (ValueError, decimal.InvalidOperation):
-            raise Mismatch(path, f"{value!r} is no {annotation.__name__}") from None
+            raise Mismatch(path, f"{value!r} is not a valid {annotation.__name__}") from None
     kind, arguments = typing.get_origin(annotation) or annotation, typing.get_args(annotation)
     if kind is typing.Literal:
         for choice in arguments:

@@ -153,7 +153,7 @@ class Values(unittest.TestCase):
             (Greet, {"name": "a", "colour": 1}, "/: `colour`"),
             (Greet, {"name": "a", "times": True}, "/times: an integer"),
             (Greet, [], "/: an object"),
-            (Order, {"lines": [{"product": "x"}]}, "/lines/0/product: 'x' is no UUID"),
+            (Order, {"lines": [{"product": "x"}]}, "/lines/0/product: 'x' is not a valid UUID"),
             (Order, {"lines": [], "note": ""}, "/: a note says something"),
             (Order, {"lines": [], "note": 1}, "/note: text"),
             (Literal[1], True, "one of 1"),

@@ -118,7 +118,7 @@ fn check_grants(grants: &[Grant]) -> Result<()> {
     for (index, grant) in grants.iter().enumerate() {
         if !is_resource(&grant.resource) {
             let message = format!(
-                "`permissions` at index {index}: {:?} is no resource. Give an object's name, one of the platform's, `<block>:<name>` or `*`.",
+                "`permissions` at index {index}: {:?} is not a resource. Give an object's name, one of the platform's, `<block>:<name>` or `*`.",
                 grant.resource
             );
             return Err(invalid("permissions", message));

@@ -41,7 +41,10 @@ impl LogRequest {
     pub fn read_levels(text: &str) -> Result<Vec<&'static str>> {
         let level = |name: &str| {
             LEVELS.into_iter().find(|known| *known == name).ok_or_else(|| {
-                Error::invalid_request(format!("`level` names levels of the log ({}); {name:?} is none.", LEVELS.join(", ")))
+                Error::invalid_request(format!(
+                    "`level` contains {name:?}, which is not a level. The levels are {}.",
+                    LEVELS.join(", ")
+                ))
             })
         };
         text.split(',').map(|name| level(name.trim())).collect()

@@ -101,7 +101,9 @@ impl BatchOperation {
                 condition: None,
             }),
             "delete" => Ok(WriteRequest::Delete { object, id: id.ok_or_else(|| lacks("id", &op))?, condition: None }),
-            _ => Err(Error::invalid_request(format!("A batch operation is create, update or delete; {op:?} is none."))),
+            _ => Err(Error::invalid_request(format!(
+                "{op:?} is not an operation of a batch. The operations are create, update and delete."
+            ))),
         }
     }
 }

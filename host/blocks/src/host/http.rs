@@ -25,7 +25,7 @@ fn refused(message: impl Into<String>) -> Error {
 
 /// The request as it will be sent, after all checks.
 fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Result<Request, Error> {
-    let url = Url::parse(&request.url).map_err(|error| refused(format!("`url` is no absolute URL: {error}.")))?;
+    let url = Url::parse(&request.url).map_err(|error| refused(format!("`url` is not an absolute URL: {error}.")))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused("`url` carries a name or password; use the header `authorization`."));
     }
@@ -33,7 +33,7 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
     let method = Method::from_bytes(request.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
-        .ok_or_else(|| refused(format!("{:?} is no method that can be used.", request.method)))?;
+        .ok_or_else(|| refused(format!("The method {:?} cannot be used.", request.method)))?;
     let mut headers = HeaderMap::new();
     let mut bytes = 0;
     let too_many = || refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most."));
@@ -43,7 +43,8 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
         if bytes > HEADERS_BYTES_MAX {
             return Err(too_many());
         }
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is no name of a header.")))?;
+        let header =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is not a valid name of a header.")))?;
         if is_reserved(header.as_str()) {
             return Err(refused(format!("The header `{header}` is set by the service and cannot be given.")));
         }

@@ -18,7 +18,8 @@ impl AllowedOrigin {
     /// # Errors
     /// A sentence for the author.
     pub(crate) fn parse(text: &str) -> Result<AllowedOrigin, String> {
-        let refused = || format!("{text:?} is no origin: it needs the form https://host or https://host:port, without a path.");
+        let refused =
+            || format!("{text:?} is not an origin. An origin has the form https://host or https://host:port, without a path.");
         let is_wildcard = text.contains("://*.");
         let url = Url::parse(&text.replacen("://*.", "://", 1)).map_err(|_| refused())?;
         let host = url.host_str().ok_or_else(refused)?.to_owned();
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn texts_that_are_not_origins_are_refused() {
         for text in [
             "",
             "*",

@@ -142,7 +142,7 @@ impl Api {
     fn unreachable(&self, failure: &Failure) -> Problem {
         let server = self.base.origin().ascii_serialization();
         Problem::Failed(match failure {
-            Failure::Timeout(_) => format!("{server} gives no answer: {failure}."),
+            Failure::Timeout(_) => format!("{server} did not answer: {failure}."),
             _ => format!(
                 "{server} cannot be reached: {failure}. Is the server running (`blockbase serve`), and is --url or SVC_URL its address?"
             ),

@@ -67,7 +67,7 @@ fn permissions(permissions: &Value) -> Vec<String> {
             line.push_str(", as far as the caller may");
         }
         if permission["broken"] == true {
-            line.push_str(" (it names what is no longer there, so it gives nothing)");
+            line.push_str(" (it gives nothing, because it names something that no longer exists)");
         }
         line
     });

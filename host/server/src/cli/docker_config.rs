@@ -39,7 +39,7 @@ pub(super) fn credential(file: &Path, registry: &str) -> Result<Known, String> {
         Err(error) => Err(format!("{} cannot be read: {error}.", file.display())),
         Ok(bytes) => {
             let config: Value =
-                serde_json::from_slice(&bytes).map_err(|error| format!("{} is no JSON: {error}.", file.display()))?;
+                serde_json::from_slice(&bytes).map_err(|error| format!("{} is not valid JSON: {error}.", file.display()))?;
             of_config(&config, registry).map_err(|problem| format!("{}: {problem}", file.display()))
         }
     }
@@ -55,7 +55,7 @@ fn of_config(config: &Value, registry: &str) -> Result<Known, String> {
     let auth = keys.iter().filter_map(|key| config["auths"][key]["auth"].as_str()).find(|auth| !auth.is_empty());
     if let Some(auth) = auth {
         // The file contains a secret, so the message does not show its content.
-        let wrong = || format!("the `auth` of {registry} is no base64 of user:password.");
+        let wrong = || format!("the `auth` of {registry} is not the base64 text of user:password.");
         let text = STANDARD.decode(auth).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;
         return Ok(Known::Basic { user: user.to_owned(), password: password.trim_end_matches('\0').to_owned() });

@@ -106,8 +106,8 @@ pub(super) fn config(api: &Api, name: &str, set: Option<&str>) -> Result<(), Pro
                 json if json.trim_start().starts_with('{') => json.to_owned(),
                 file => build::read_text(Path::new(file))?,
             };
-            let config: Value =
-                serde_json::from_str(&text).map_err(|error| Problem::Usage(format!("The configuration is no JSON: {error}.")))?;
+            let config: Value = serde_json::from_str(&text)
+                .map_err(|error| Problem::Usage(format!("The configuration is not valid JSON: {error}.")))?;
             api.send_json(Method::PATCH, &["blocks", name], &json!({ "config": config }))?.data()?
         }
     };
@@ -155,7 +155,7 @@ struct Called<'a> {
 pub(super) fn call(api: &Api, name: &str, action: &str, input: &str) -> Result<(), Problem> {
     let input = if input == "-" { read_input()? } else { input.to_owned() };
     let input: &RawValue =
-        serde_json::from_str(&input).map_err(|error| Problem::Usage(format!("The input is no JSON: {error}.")))?;
+        serde_json::from_str(&input).map_err(|error| Problem::Usage(format!("The input is not valid JSON: {error}.")))?;
     let content = ("application/json", input.get().to_owned().into());
     let reply = api.send(Method::POST, &["blocks", name, "actions", action], &[], Some(content))?;
     if !reply.is_success() {

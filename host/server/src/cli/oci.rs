@@ -91,7 +91,7 @@ pub(super) struct Pulled {
 fn parse(text: &str) -> Result<Reference, Problem> {
     let form = || {
         Problem::Usage(format!(
-            "{text:?} is no reference. One is oci://HOST/REPOSITORY:TAG or oci://HOST/REPOSITORY@sha256:…, like oci://ghcr.io/acme/tasks:0.1.0."
+            "{text:?} is not a reference. A reference has the form oci://HOST/REPOSITORY:TAG or oci://HOST/REPOSITORY@sha256:…, such as oci://ghcr.io/acme/tasks:0.1.0."
         ))
     };
     let (host, rest) = text.split_once('/').ok_or_else(form)?;
@@ -217,8 +217,8 @@ pub(super) fn pull(reference: &str, access: &RegistryAccess) -> Result<Pulled, P
     if let Some(wanted) = reference.digest().filter(|wanted| *wanted != digest) {
         return Err(Problem::Failed(format!("{} sent {digest} for {wanted}, and it is refused.", reference.registry())));
     }
-    let layer =
-        layer_of(&bytes).map_err(|problem| Problem::Failed(format!("{} is no block: {problem}", repository.address(&digest))))?;
+    let layer = layer_of(&bytes)
+        .map_err(|problem| Problem::Failed(format!("{} is not a block: {problem}", repository.address(&digest))))?;
     let file = repository.runtime.block_on(download(&repository, &layer))?;
     Ok(Pulled { file, address: repository.address(&digest) })
 }
@@ -228,7 +228,7 @@ fn layer_of(manifest: &[u8]) -> Result<OciDescriptor, String> {
     if manifest.len() > MANIFEST_BYTES_MAX {
         return Err(format!("its manifest has more than {MANIFEST_BYTES_MAX} bytes."));
     }
-    let value: Value = serde_json::from_slice(manifest).map_err(|error| format!("its manifest is no JSON: {error}."))?;
+    let value: Value = serde_json::from_slice(manifest).map_err(|error| format!("its manifest is not valid JSON: {error}."))?;
     if value.get("manifests").is_some() {
         return Err("it is an index of several manifests; name one of them by its digest.".to_owned());
     }
