@@ -5,8 +5,12 @@ use chrono::{Datelike, NaiveDate};
 /// The number of milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
 
+/// The number of milliseconds of a minute.
+pub const MINUTE_MS: Millis = 60_000;
+/// The number of milliseconds of an hour.
+pub const HOUR_MS: Millis = 60 * MINUTE_MS;
 /// The number of milliseconds of a day.
-pub const DAY_MS: Millis = 86_400_000;
+pub const DAY_MS: Millis = 24 * HOUR_MS;
 /// The number of days from 0001-01-01 (day 1 in chrono's count) to 1970-01-01.
 const EPOCH_DAY_FROM_CE: i32 = 719_163;
 
@@ -172,7 +176,7 @@ pub fn parse_datetime(text: &str) -> Option<Millis> {
         let hours = take_digits(&mut rest, 2).filter(|hours| *hours < 24)?;
         take_one(&mut rest, b":")?;
         let minutes = take_digits(&mut rest, 2).filter(|minutes| *minutes < 60)?;
-        let offset = i64::from(hours * 60 + minutes) * 60_000;
+        let offset = i64::from(hours * 60 + minutes) * MINUTE_MS;
         millis -= if sign == b'-' { -offset } else { offset };
     }
     // The result has to be within the years 0001 to 9999 in UTC, because values are stored and shown in UTC.

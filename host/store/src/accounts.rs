@@ -7,6 +7,7 @@ mod roles;
 mod sessions;
 mod tokens;
 mod tries;
+mod window_counts;
 
 use blockbase_query::{Dialect, Param, Statement};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, hash_token};
 use blockbase_query::{Grant, Permissions, Variables};
-use blockbase_schema::time::DAY_MS;
+use blockbase_schema::time::{DAY_MS, MINUTE_MS};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, UserRow, Writer};
 use futures_util::future::BoxFuture;
@@ -29,9 +29,9 @@ const EXTEND_AFTER_MS: i64 = DAY_MS;
 /// How long a request waits for its session to be extended.
 const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
 /// The precision of a key's time of last use.
-const TOUCH_AFTER_MS: i64 = 60_000;
+const TOUCH_AFTER_MS: i64 = MINUTE_MS;
 /// The precision of a session's time of last use.
-const SEEN_AFTER_MS: i64 = 5 * 60_000;
+const SEEN_AFTER_MS: i64 = 5 * MINUTE_MS;
 /// The role whose grants everybody has, except API keys.
 pub(crate) const PUBLIC: &str = "public";
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use blockbase_schema::time::MINUTE_MS;
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing, ThingKind};
 
@@ -20,7 +21,7 @@ use crate::state::identity_cache::KEPT_MS;
 
 /// How often suspensions are updated even if no account changed on this instance. Another instance may have ended before it
 /// updated them.
-const SETTLED_ANYWAY_MS: i64 = 60_000;
+const SETTLED_ANYWAY_MS: i64 = MINUTE_MS;
 
 /// The reason why a thing stops, given the rights of its maker. `None` if it does not stop.
 pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {

@@ -6,6 +6,7 @@
 //! account exists. A token that was not sent is stored nowhere. The event, the ledger and the log show no token.
 
 use blockbase_auth::{LinkToken, hash_token};
+use blockbase_schema::time::HOUR_MS;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{
     AccountTokenRow, ClaimedEvent, Connection, MailKind, MailRow, Maker, ReadCost, Service, TokenKind, UserRow,
@@ -13,7 +14,7 @@ use blockbase_store::{
 use serde::Deserialize;
 
 use super::password_links::{INVITATION_MS, LINK_MS, is_admin};
-use super::types::normal_email;
+use super::types::{normal_email, too_many};
 use crate::App;
 use crate::base::topic::{MailMembers, Topic};
 use crate::caller::Caller;
@@ -22,7 +23,6 @@ use crate::delivery::retries::MAIL_KEPT_MS;
 use crate::outbox::platform_event::Announcer;
 use crate::state::mail_texts::{MailTexts, MailValues};
 
-const HOUR_MS: i64 = 3_600_000;
 /// The maximum number of mails to one address that may be requested within an hour.
 const MAILS_OF_ADDRESS_MAX: i64 = 5;
 /// The maximum number of mails that one account may request within an hour, to any addresses.
@@ -103,12 +103,6 @@ pub(super) struct CheckedRequest {
     pub(super) address: String,
     pub(super) page: Option<String>,
     pub(super) language: Option<String>,
-}
-
-/// The error for something that was done too often in a window of time. It ends in `left_ms` milliseconds.
-pub(super) fn too_many(what: &str, left_ms: i64) -> Error {
-    let seconds = u16::try_from(left_ms / 1000 + 1).unwrap_or(u16::MAX);
-    Error::new(Code::RateLimited, format!("{what}. Try again in {seconds} s.")).with_retry_after(seconds)
 }
 
 /// The first language of an `Accept-Language` header.
@@ -354,7 +348,10 @@ impl App {
             let gone = self
                 .store
                 .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_mails(now - MAIL_KEPT_MS, now - LIMIT_MS, PURGED_AT_ONCE).await?) })
+                    Box::pin(async move {
+                        let mails = connection.purge_mails(now - MAIL_KEPT_MS, PURGED_AT_ONCE).await?;
+                        Ok(mails + connection.purge_window_counts(now - LIMIT_MS, PURGED_AT_ONCE).await?)
+                    })
                 })
                 .await?;
             if gone == 0 {

@@ -1,13 +1,13 @@
 //! Operations of users on their own account with mailed links and passwords: another address, and the deletion of the account.
 
 use blockbase_auth::{PASSWORD_CHARS_MAX, hash_token};
-use blockbase_schema::time::DAY_MS;
+use blockbase_schema::time::{DAY_MS, MINUTE_MS};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{MailKind, ReadCost, Service, TokenKind};
 
-use super::mail::{Asker, MailRequest, too_many};
+use super::mail::{Asker, MailRequest};
 use super::removal::{detach_user, remove_user};
-use super::types::hash_error;
+use super::types::{hash_error, too_many};
 use super::users::keep_an_admin;
 use crate::App;
 use crate::base::topic::{Topic, UserMembers};
@@ -21,7 +21,7 @@ const FRESH_MS: i64 = DAY_MS;
 /// The maximum number of wrong passwords for one account within [`WRONG_PASSWORDS_MS`]. Somebody at an unlocked computer has a
 /// session, and may try passwords with it from many networks.
 const WRONG_PASSWORDS_MAX: i64 = 10;
-const WRONG_PASSWORDS_MS: i64 = 900_000;
+const WRONG_PASSWORDS_MS: i64 = 15 * MINUTE_MS;
 
 /// How a user shows that they really want to delete the account.
 #[derive(Clone, Debug, Default)]

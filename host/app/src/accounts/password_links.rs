@@ -6,7 +6,7 @@
 
 use blockbase_auth::{LinkToken, check_password, hash_token};
 use blockbase_query::Action;
-use blockbase_schema::time::DAY_MS;
+use blockbase_schema::time::{DAY_MS, HOUR_MS};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, TokenKind, UserRow};
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ use crate::state::sign_in_tries::{Try, account_of};
 /// How long an invitation is valid, in milliseconds.
 pub(super) const INVITATION_MS: i64 = 7 * DAY_MS;
 /// How long a link to set a new password or to confirm an address is valid, in milliseconds.
-pub(super) const LINK_MS: i64 = 3_600_000;
+pub(super) const LINK_MS: i64 = HOUR_MS;
 /// The name under which attempts with tokens are counted. It is not an address, so it cannot be equal to an account's address.
 pub(super) const TOKEN_TRIES: &str = "the links to set a password";
 /// Replaces the address in the check of a password as long as the account is unknown. No password can be equal to it.

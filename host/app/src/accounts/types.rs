@@ -48,6 +48,12 @@ pub(crate) fn hash_error(error: HashError) -> Error {
     }
 }
 
+/// The error for something that was done too often in a window of time. It ends in `left_ms` milliseconds.
+pub(super) fn too_many(what: &str, left_ms: i64) -> Error {
+    let seconds = u16::try_from(left_ms / 1000 + 1).unwrap_or(u16::MAX);
+    Error::new(Code::RateLimited, format!("{what}. Try again in {seconds} s.")).with_retry_after(seconds)
+}
+
 impl App {
     /// The hash of a password that somebody chooses, unless the password was in a breach.
     pub(super) async fn hash_chosen(&self, password: String) -> Result<Result<String, PasswordProblem>> {

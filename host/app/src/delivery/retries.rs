@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_schema::time::DAY_MS;
+use blockbase_schema::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 use crate::App;
 use crate::state::routing::Target;
@@ -14,8 +14,8 @@ const PAUSE_MAX_BASES: i64 = 60;
 /// How long the server tries to send a mail, and the longest pause between two attempts. A mail server that restarts or rejects
 /// mail for some time usually accepts it within this time. The validity of a link begins with the attempt that sent it, so a mail
 /// that comes hours later is still useful.
-const MAIL_TRIED_MS: i64 = 6 * 3_600_000;
-const MAIL_PAUSE_MAX_MS: i64 = 15 * 60_000;
+const MAIL_TRIED_MS: i64 = 6 * HOUR_MS;
+const MAIL_PAUSE_MAX_MS: i64 = 15 * MINUTE_MS;
 /// How long a mail that could not be sent is kept. After that it would be too late.
 pub(crate) const MAIL_KEPT_MS: i64 = 7 * DAY_MS;
 /// The maximum number of times that a pause is doubled.

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use blockbase_schema::time::MINUTE_MS;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::answer::Timestamp;
 
-const STEP_SECONDS: i64 = 60;
-const MINUTE_MS: i64 = STEP_SECONDS * 1000;
+const STEP_SECONDS: i64 = MINUTE_MS / 1000;
 /// The number of minutes that are shown, including the current one.
 const MINUTES: usize = 60;
 

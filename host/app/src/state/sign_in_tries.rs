@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use blockbase_auth::hash_token;
 use blockbase_quota::Place;
-use blockbase_schema::time::DAY_MS;
+use blockbase_schema::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
 
@@ -28,17 +28,17 @@ use crate::state::try_limits::TryKey;
 /// The number of failures from one network that cause no wait.
 const FREE_FAILURES: i64 = 10;
 /// The longest wait of one network. The wait begins with one second, and doubles up to this limit.
-const WAIT_MAX_MS: i64 = 60_000;
+const WAIT_MAX_MS: i64 = MINUTE_MS;
 /// The number of failures from all networks together after which an attempt takes longer.
 const SLOW_AFTER: i64 = 30;
 const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
 /// How long failures count.
-const REMEMBERED_MS: i64 = 3_600_000;
+const REMEMBERED_MS: i64 = HOUR_MS;
 /// How long a network stays known after a sign-in from it.
 const KNOWN_MS: i64 = 30 * DAY_MS;
 /// How often the attempts that no longer count are deleted.
-const CLEANED_EVERY_MS: i64 = 600_000;
+const CLEANED_EVERY_MS: i64 = 10 * MINUTE_MS;
 
 /// An attempt that counts as failed until [`App::sign_in`] reports its success.
 #[derive(Clone)]
