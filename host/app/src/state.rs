@@ -86,7 +86,7 @@ pub struct Settings {
     pub breached_passwords: Option<Arc<BreachedPasswords>>,
     /// The maximum number of mails that one network may request within an hour.
     pub mails_of_network_max: i64,
-    /// Whether users have to confirm their address before they can sign in.
+    /// Whether users have to prove their address before they can sign in.
     pub require_email_verification: bool,
     /// Whether users may delete their own accounts.
     pub delete_user: bool,

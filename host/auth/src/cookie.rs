@@ -95,7 +95,7 @@ impl CookieSigner {
         }
     }
 
-    /// The `Set-Cookie` value with which a browser can later show that it made an account whose address is not confirmed yet, or
+    /// The `Set-Cookie` value with which a browser can later show that it made an account whose address is not proved yet, or
     /// that its user knows the password. `header` is the request's `Cookie` header. The newest accounts in it are kept.
     pub fn set_sign_up(&self, header: &str, user_id: &str) -> String {
         let mut accounts = self.sign_ups_of_cookies(header);

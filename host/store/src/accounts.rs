@@ -230,7 +230,7 @@ impl Connection {
         Ok(changed == 1)
     }
 
-    /// Stores the address that a user has confirmed. The error is [`DbError::Unique`] if somebody has got the address in the
+    /// Stores the address that a user has proved. The error is [`DbError::Unique`] if somebody has got the address in the
     /// meantime.
     pub async fn set_proved_email(&mut self, user_id: &str, email: &str, now: i64) -> Result<bool, DbError> {
         let sql = "UPDATE svc_users SET email = $2, email_verified = $3, updated_at = $4 WHERE id = $1";

@@ -208,7 +208,7 @@ impl App {
         self.ask_alone(MailKind::Reset, None, request.checked()?, Asker::client(client)).await
     }
 
-    /// Asks for a link that confirms an address. With a session, the address has to be that of the session's user.
+    /// Asks for a link that proves an address. With a session, the address has to be that of the session's user.
     ///
     /// # Errors
     /// [`AuthProblem::EmailMismatch`] and [`AuthProblem::EmailAlreadyVerified`] for a session; `rate_limited`.
@@ -229,7 +229,7 @@ impl App {
         self.ask_alone(MailKind::Verify, user_id, request, asker).await
     }
 
-    /// Whether a user has to confirm their address before they can sign in. Admins can always sign in, because they configure how
+    /// Whether a user has to prove their address before they can sign in. Admins can always sign in, because they configure how
     /// the server sends mail.
     pub(super) async fn waits_for_proof(&self, user: &UserRow) -> Result<bool> {
         if !self.settings.require_email_verification || user.email_verified {
@@ -243,7 +243,7 @@ impl App {
         Ok(!is_admin)
     }
 
-    /// Asks for a link that confirms the address of a user who has shown the password.
+    /// Asks for a link that proves the address of a user who has shown the password.
     pub(super) async fn request_verification_of(
         &self,
         client: &Client,

@@ -2,7 +2,7 @@
 //!
 //! A link has the rights of its maker ([`crate::access::makers`]): they are checked when it is used. Otherwise somebody could
 //! keep a link to an account without rights, and take over the account after it has got more rights than they have. A link that
-//! somebody hands over does not confirm an address. A mailed link confirms it ([`super::mail`]).
+//! somebody hands over does not prove an address. A mailed link proves it ([`super::mail`]).
 
 use blockbase_auth::{LinkToken, check_password, hash_token};
 use blockbase_query::Action;
@@ -22,7 +22,7 @@ use crate::state::sign_in_tries::{Try, account_of};
 
 /// How long an invitation is valid, in milliseconds.
 pub(super) const INVITATION_MS: i64 = 7 * DAY_MS;
-/// How long a link to set a new password or to confirm an address is valid, in milliseconds.
+/// How long a link to set a new password or to prove an address is valid, in milliseconds.
 pub(super) const LINK_MS: i64 = HOUR_MS;
 /// The name under which attempts with tokens are counted. It is not an address, so it cannot be equal to an account's address.
 pub(super) const TOKEN_TRIES: &str = "the links to set a password";

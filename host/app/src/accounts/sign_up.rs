@@ -31,7 +31,7 @@ pub struct SignUp {
 /// The result of a sign-up.
 pub enum SignedUp {
     SignedIn(SignedIn),
-    /// The user has to confirm their address first. If the address is taken, this shows an account that does not exist. The
+    /// The user has to prove their address first. If the address is taken, this shows an account that does not exist. The
     /// client cannot tell the two cases apart.
     Waits(UserAnswer),
 }
@@ -39,7 +39,7 @@ pub enum SignedUp {
 /// The decision of the transaction.
 enum Outcome {
     Done,
-    /// The address has to be confirmed. Or it is taken, and the answer must not reveal that.
+    /// The address has to be proved. Or it is taken, and the answer must not reveal that.
     Waits,
     EmailTaken,
     Closed,
@@ -81,7 +81,7 @@ impl App {
     /// If the credentials have a guest's session, it ends, and the new user gets everything that the guest had. If the sign-up
     /// fails, the guest does not change.
     ///
-    /// If addresses have to be confirmed, only the first user is signed in. The others get a mail with the link that confirms the
+    /// If addresses have to be proved, only the first user is signed in. The others get a mail with the link that proves the
     /// address, and a guest stays a guest until the link is used.
     pub async fn sign_up(&self, request: SignUp) -> Result<SignedUp, AuthProblem> {
         let SignUp { name, email, password, image, remember, setup_token, client, callback } = request;
@@ -152,7 +152,7 @@ impl App {
                         let is_new = connection.insert_user(&user, Some(hash)).await?;
                         if waits {
                             // If the address is taken, the server does the same work. The account with this address gets a mail
-                            // only if the address still has to be confirmed.
+                            // only if the address still has to be proved.
                             let mail = NewMail {
                                 kind: MailKind::Verify,
                                 address: &user.email,

@@ -1,6 +1,6 @@
-//! The confirmation of addresses: the link of a mail, and the effects of the first confirmation of an address.
+//! The proof of addresses: the link of a mail, and the effects of the first proof of an address.
 //!
-//! Somebody can sign up with another person's address and wait. So the first confirmation of an address removes everything that
+//! Somebody can sign up with another person's address and wait. So the first proof of an address removes everything that
 //! the account had before. It removes nothing if it comes from the browser that made the account, which has a session of the
 //! account, or the cookie of its sign-up.
 
@@ -27,7 +27,7 @@ use crate::outbox::platform_event::Announcer;
 pub(super) struct Browser {
     /// The user of the browser's session.
     session: Option<String>,
-    /// The users that signed up in it and have not confirmed their address yet.
+    /// The users that signed up in it and have not proved their address yet.
     signed_up: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl Browser {
     }
 }
 
-/// The outcome of a confirmation.
+/// The outcome of a proof.
 enum Outcome {
     Invalid,
     /// The link changes an address, and the browser has no session of that account.
@@ -53,11 +53,11 @@ enum Outcome {
     Changed(Box<UserRow>),
 }
 
-/// The effect of a link that confirms an address.
+/// The effect of a link that proves an address.
 pub enum AddressProof {
     /// Nothing has happened yet, because the link was opened outside of the account's browser. The person with this address is asked first.
     Asks(String),
-    /// The address is confirmed. If the browser signed up with it, it has a session now.
+    /// The address is proved. If the browser signed up with it, it has a session now.
     Proved(Option<SignedIn>),
     /// The account has another address now.
     Changed(UserAnswer),
@@ -124,10 +124,10 @@ impl App {
         Ok(ends)
     }
 
-    /// Confirms an address with the token of a mail. If sign-ups wait for this, the browser that signed up gets its session, and
+    /// Proves an address with the token of a mail. If sign-ups wait for this, the browser that signed up gets its session, and
     /// a guest who signed up in it keeps everything that the guest had.
     ///
-    /// With `asks`, a first confirmation outside of the account's browser changes nothing, and needs a second call without
+    /// With `asks`, a first proof outside of the account's browser changes nothing, and needs a second call without
     /// `asks`. Programs that check mail open the links in it. Without this rule, they would end the password of the person who
     /// signed up.
     ///

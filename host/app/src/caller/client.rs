@@ -50,13 +50,13 @@ pub enum AuthProblem {
     /// The requested verification was for another address than that of the session's user.
     EmailMismatch,
     EmailAlreadyVerified,
-    /// The password is correct, but the user has to confirm the address before a sign-in.
+    /// The password is correct, but the user has to prove the address before a sign-in.
     EmailNotVerified {
         user_id: String,
     },
-    /// The token of a link that confirms an address is unknown, used or ended.
+    /// The token of a link that proves an address is unknown, used or ended.
     InvalidVerification,
-    /// The token of a link that confirms an address has expired.
+    /// The token of a link that proves an address has expired.
     ExpiredVerification,
     /// The requested new address is the same as the present one.
     EmailIsTheSame,

@@ -64,7 +64,7 @@ impl Variable {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
     pub user_id: Option<String>,
-    /// The user's address, if it is confirmed.
+    /// The user's address, if it is proved.
     pub email: Option<String>,
     /// The names of the user's roles. If the caller presents a key, only the name of the key's role.
     pub roles: Option<Vec<String>>,

@@ -11,9 +11,9 @@ pub enum MailKind {
     Invite,
     /// The user sets a new password with a link.
     Reset,
-    /// The user confirms the account's address.
+    /// The user proves the account's address.
     Verify,
-    /// The user confirms another address, which becomes the account's address.
+    /// The user proves another address, which becomes the account's address.
     ChangeEmail,
     /// Tells the earlier address that the account has another address now. This mail has no link.
     EmailChanged,

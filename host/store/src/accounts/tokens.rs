@@ -12,9 +12,9 @@ pub enum TokenKind {
     Invitation,
     /// The user sets a new password.
     Reset,
-    /// The user confirms the account's address.
+    /// The user proves the account's address.
     Verification,
-    /// The user confirms another address, which becomes the account's address.
+    /// The user proves another address, which becomes the account's address.
     EmailChange,
     /// The user deletes the account.
     Deletion,
@@ -27,7 +27,7 @@ impl TokenKind {
     /// The kinds that set a password.
     pub const OF_PASSWORDS: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
 
-    /// The kinds that confirm an address.
+    /// The kinds that prove an address.
     pub const OF_ADDRESSES: [TokenKind; 2] = [TokenKind::Verification, TokenKind::EmailChange];
 
     const fn as_str(self) -> &'static str {
@@ -56,7 +56,7 @@ pub struct AccountTokenRow {
     pub kind: TokenKind,
     /// The maker of the token. No maker means the service itself.
     pub maker: Maker,
-    /// Whether the token was mailed to the account's address, so that its use confirms the address.
+    /// Whether the token was mailed to the account's address, so that its use proves the address.
     pub is_mailed: bool,
     /// The new address, if the token is for a change of it.
     pub address: Option<String>,

@@ -1,4 +1,4 @@
-//! Mail: links to set a new password, to confirm an address and to accept an invitation.
+//! Mail: links to set a new password, to prove an address and to accept an invitation.
 
 use blockbase_tests::{Admin, Answer, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ on_both_engines! {
         assert_eq!(stored.len(), 1);
         assert!(!stored.concat().contains(&token), "{stored:?}");
 
-        // The link is the first confirmation of the address, and it is used in a browser without a session. So sessions and keys
+        // The link is the first proof of the address, and it is used in a browser without a session. So sessions and keys
         // end.
         expect_code(&reset(&server, "wrong", NEW_PASSWORD).await, 400, "INVALID_TOKEN");
         expect_code(&reset(&server, &token, "short").await, 400, "PASSWORD_TOO_SHORT");
@@ -119,7 +119,7 @@ on_both_engines! {
         until("the session ends", async || of_ann.get("/api/v1/me").await.json()["authenticated"] == false).await;
         until("the key ends", async || server.with_token(key.clone()).get("/api/v1/data").await.status == 401).await;
 
-        // A second reset does not end the keys, because the address is already confirmed.
+        // A second reset does not end the keys, because the address is already proved.
         let id = signed_in["user"]["id"].clone();
         let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "anonymous", "userId": id })).await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
@@ -150,7 +150,7 @@ on_both_engines! {
         let ask = async |who: Option<&str>, body: Value| {
             server.call_as(who, "POST", "/api/auth/send-verification-email", Some(body)).await
         };
-        // With a session, a user can ask for a mail to their own address until it is confirmed. Without a session, the answer is
+        // With a session, a user can ask for a mail to their own address until it is proved. Without a session, the answer is
         // the same for every address.
         expect_code(&ask(Some(&ann.token), json!({ "email": "admin@example.com" })).await, 400, "EMAIL_MISMATCH");
         expect_code(&ask(None, json!({ "email": "nonsense" })).await, 400, "VALIDATION_ERROR");
@@ -180,7 +180,7 @@ on_both_engines! {
         let evil = format!("{without_page}&callbackURL=https%3A%2F%2Fevil.example");
         expect_code(&server.call("GET", &evil, None).await, 403, "INVALID_CALLBACK_URL");
 
-        // Somebody has signed up with Bob's address, and waits. Bob confirms the address in his own browser.
+        // Somebody has signed up with Bob's address, and waits. Bob proves the address in his own browser.
         let squatter = server.with_token(server.sign_up("bob").await);
         // The response says that the link has expired.
         assert_eq!(ask(None, json!({ "email": "bob@example.com", "callbackURL": "/welcome" })).await.status, 200);
@@ -241,7 +241,7 @@ on_both_engines! {
             .env("SVC_ANONYMOUS_AUTH", "true")
             .start()
             .await;
-        // The first admin need not confirm the address. So a wrong mail server cannot keep everybody from signing in.
+        // The first admin need not prove the address. So a wrong mail server cannot keep everybody from signing in.
         let admin = server.admin().await;
         assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
         let instance = server.call("GET", "/api/v1/instance", None).await.json();
@@ -254,7 +254,7 @@ on_both_engines! {
         let cookie = signed_up.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         let mail = mails.mails(1).await.remove(0);
         // For a taken address, the response looks the same. Its account gets a mail as long as the address still has to be
-        // confirmed.
+        // proved.
         let taken = post(&server, "sign-up/email", json!({ "name": "Eve", "email": "ann@example.com", "password": NEW_PASSWORD })).await;
         let members = |answer: &Answer| answer.json()["user"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!((taken.status, members(&taken)), (200, members(&signed_up)), "{}", taken.text);
@@ -267,7 +267,7 @@ on_both_engines! {
         let cookie = again.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         mails.mails(3).await;
 
-        // With a wrong password, the response does not reveal whether the address is confirmed.
+        // With a wrong password, the response does not reveal whether the address is proved.
         assert_eq!(sign_in(&server, "ann", NEW_PASSWORD).await.status, 401);
         expect_code(&sign_in(&server, "ann", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
         let newest = mails.mails(4).await.remove(3);

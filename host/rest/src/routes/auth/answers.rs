@@ -4,7 +4,7 @@ use blockbase_app::UserAnswer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-// The answer to a sign-up. It has no token if the address has to be confirmed first.
+// The answer to a sign-up. It has no token if the address has to be proved first.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(super) struct SignedUpAnswer<'a> {

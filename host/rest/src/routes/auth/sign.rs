@@ -61,7 +61,7 @@ pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<S
     }
 }
 
-/// Stores in a cookie that this browser made the account, or that its user knows the password. If the browser then confirms the
+/// Stores in a cookie that this browser made the account, or that its user knows the password. If the browser then proves the
 /// address, nothing of the account is removed.
 fn note_account(state: &AppState, headers: &HeaderMap, response: &mut Response, user_id: &str) {
     let cookies: Vec<&str> = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).collect();

@@ -1,4 +1,4 @@
-//! The confirmation of an address with a link.
+//! The proof of an address with a link.
 
 use axum::Extension;
 use axum::extract::State;
