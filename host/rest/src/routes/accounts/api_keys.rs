@@ -14,6 +14,15 @@ use crate::answer::render;
 use crate::request::admission::{ApiKeys, Create, Delete, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::PathParts;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/api-keys", list)
+        .post("/api/v1/api-keys", create)
+        .delete("/api/v1/api-keys/{id}", delete)
+        .post("/api/v1/api-keys/{id}/adopt", adopt)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

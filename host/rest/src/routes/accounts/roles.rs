@@ -13,6 +13,18 @@ use crate::answer::render;
 use crate::request::admission::{Create, Delete, Granted, Read, Roles, Update};
 use crate::request::body::{JsonBody, given, present};
 use crate::request::extract::PathParts;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/roles", list)
+        .post("/api/v1/roles", create)
+        .get("/api/v1/roles/{id}", get)
+        .patch("/api/v1/roles/{id}", update)
+        .delete("/api/v1/roles/{id}", delete)
+        .get("/api/v1/roles/{id}/permissions", permissions)
+        .post("/api/v1/roles/{id}/explain", explain)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -15,6 +15,27 @@ use crate::answer::render;
 use crate::request::admission::{AllUsers, Create, Delete, Granted, Read, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{Operator, PathParts, QueryPairs};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/users", list)
+        .post("/api/v1/users", create)
+        .get("/api/v1/users/{id}", get)
+        .patch("/api/v1/users/{id}", update)
+        .delete("/api/v1/users/{id}", delete)
+        .get("/api/v1/users/{id}/sessions", sessions)
+        .delete("/api/v1/users/{id}/sessions", end_sessions)
+        .delete("/api/v1/users/{id}/sessions/{session}", end_session)
+        .post("/api/v1/users/{id}/password-link", password_link)
+        .post("/api/v1/users/{id}/roles", give_role)
+        .delete("/api/v1/users/{id}/roles/{role}", take_role)
+}
+
+/// The routes that only the operator of the server has.
+pub(crate) fn operator_routes() -> Routes {
+    Routes::new().put("/api/v1/users/{id}/password", set_password)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -18,6 +18,15 @@ use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
 use crate::request::admission::{Anyone, WithSession};
 use crate::request::extract::{QueryPairs, RequestInfo};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/change-email", change_email)
+        .post("/api/auth/verify-password", verify_password)
+        .post("/api/auth/delete-user", delete_user)
+        .get("/api/auth/delete-user/callback", delete_user_callback)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -17,6 +17,14 @@ use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;
 use crate::request::body::present;
 use crate::request::extract::RequestInfo;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/change-password", change_password)
+        .post("/api/auth/update-user", update_user)
+        .post("/api/auth/delete-anonymous-user", delete_guest)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

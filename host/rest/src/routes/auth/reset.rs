@@ -19,6 +19,14 @@ use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
 use crate::request::admission::Anyone;
 use crate::request::extract::{PathParts, QueryPairs, RequestInfo};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/request-password-reset", request_reset)
+        .get("/api/auth/reset-password/{token}", reset_callback)
+        .post("/api/auth/reset-password", reset_password)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

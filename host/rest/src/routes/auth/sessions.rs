@@ -13,6 +13,16 @@ use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;
 use crate::request::extract::Presented;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/auth/get-session", get)
+        .get("/api/auth/list-sessions", list)
+        .post("/api/auth/revoke-session", revoke)
+        .post("/api/auth/revoke-sessions", revoke_all)
+        .post("/api/auth/revoke-other-sessions", revoke_others)
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RevokeBody {

@@ -17,6 +17,15 @@ use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::Anyone;
 use crate::request::extract::RequestInfo;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/sign-up/email", sign_up)
+        .post("/api/auth/sign-in/email", sign_in)
+        .post("/api/auth/sign-in/anonymous", guest)
+        .post("/api/auth/sign-out", sign_out)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -19,6 +19,14 @@ use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
 use crate::request::admission::Anyone;
 use crate::request::extract::{QueryPairs, RequestInfo};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/send-verification-email", send_verification)
+        .get("/api/auth/verify-email", verify_email)
+        .post("/api/auth/verify-email", verify_email)
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct VerificationBody {

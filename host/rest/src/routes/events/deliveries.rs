@@ -17,6 +17,21 @@ use crate::answer::render;
 use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::{PathParts, QueryPairs};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/events", events)
+        .get("/api/v1/events/{id}", event)
+        .get("/api/v1/events/deliveries", list)
+        .get("/api/v1/events/deliveries/counts", counts)
+        .get("/api/v1/events/deliveries/{eventId}/{consumer}", one)
+        .post("/api/v1/events/deliveries/retry", retry)
+        .get("/api/v1/events/subscriptions", subscriptions)
+        .post("/api/v1/events/subscriptions", subscribe)
+        .delete("/api/v1/events/subscriptions/{consumer}", unsubscribe)
+        .post("/api/v1/events/subscriptions/{consumer}/adopt", adopt)
+}
 
 pub(crate) const EVENTS_DEFAULT: usize = 50;
 pub(crate) const EVENTS_MAX: usize = 500;

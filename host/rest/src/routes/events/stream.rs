@@ -12,6 +12,11 @@ use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::request::admission::{Granted, Stream};
 use crate::request::extract::{Presented, QueryPairs};
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new().get("/api/v1/events/stream", stream)
+}
 
 pub(crate) async fn stream(
     State(state): State<AppState>,

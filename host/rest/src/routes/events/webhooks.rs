@@ -16,6 +16,19 @@ use crate::answer::render;
 use crate::request::admission::{Create, Delete, Granted, Read, Update, Webhooks};
 use crate::request::body::{JsonBody, given, present};
 use crate::request::extract::PathParts;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/webhooks", list)
+        .post("/api/v1/webhooks", create)
+        .get("/api/v1/webhooks/{id}", get)
+        .patch("/api/v1/webhooks/{id}", update)
+        .delete("/api/v1/webhooks/{id}", delete)
+        .post("/api/v1/webhooks/{id}/adopt", adopt)
+        .post("/api/v1/webhooks/{id}/test", test)
+        .post("/api/v1/webhooks/{id}/rotate-secret", rotate_secret)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,6 +10,14 @@ use crate::request::admission::{Delete, Granted, Objects, Update};
 use crate::request::body::{JsonMembers, JsonText};
 use crate::request::extract::{PathParts, QueryPairs};
 use crate::routes::schema::change;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/v1/objects/{name}/fields", add)
+        .patch("/api/v1/objects/{name}/fields/{field}", alter)
+        .delete("/api/v1/objects/{name}/fields/{field}", drop)
+}
 
 pub(crate) async fn add(
     State(state): State<AppState>,

@@ -15,6 +15,19 @@ use crate::request::admission::{Create, Delete, Granted, Objects, Read, Update};
 use crate::request::body::{JsonMembers, JsonText};
 use crate::request::extract::{PathParts, QueryPairs};
 use crate::routes::schema::change;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/objects", list)
+        .post("/api/v1/objects", create)
+        .get("/api/v1/objects/{name}", get)
+        .patch("/api/v1/objects/{name}", update)
+        .delete("/api/v1/objects/{name}", delete)
+        .get("/api/v1/objects/{name}/dependents", dependents)
+        .get("/api/v1/schema", schema)
+        .get("/api/v1/schema/migrations", migrations)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]

@@ -11,6 +11,14 @@ use crate::request::admission::{Create, Delete, Granted, Objects, Read};
 use crate::request::body::JsonText;
 use crate::request::extract::{PathParts, QueryPairs};
 use crate::routes::schema::change;
+use crate::routing::Routes;
+
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/relationships", list)
+        .post("/api/v1/relationships", create)
+        .delete("/api/v1/relationships/{id}", delete)
+}
 
 pub(crate) async fn list(
     State(state): State<AppState>,
