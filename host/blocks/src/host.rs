@@ -27,7 +27,7 @@ impl types::Host for call::CallState {}
 /// Logs the cause of an error. Neither a guest nor its caller gets it.
 pub(crate) fn log_cause(error: &Error) {
     if let Some(cause) = &error.cause {
-        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "what a block asked for failed");
+        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "an operation of a block failed");
     }
 }
 

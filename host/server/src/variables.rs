@@ -90,7 +90,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     secret(
         "SVC_SETUP_TOKEN",
         Nothing,
-        "what the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it",
+        "the token that the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it",
     ),
     plain("SVC_DISABLE_SIGNUP", Told("false; true with SVC_ADMIN_EMAIL"), "closes sign-up once the first admin exists"),
     plain("SVC_ANONYMOUS_AUTH", Is("false"), "guest sign-in"),

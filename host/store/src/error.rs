@@ -65,7 +65,7 @@ impl From<DbError> for Error {
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
             // Another transaction deleted the row of a system table that this one refers to.
-            DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
+            DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "a row that a system row refers to is gone"),
             DbError::Interrupted => unavailable("a read took too long"),
             DbError::AnswerTooLarge => Error::answer_too_large(),
             DbError::EventsTooLarge => Error::new(

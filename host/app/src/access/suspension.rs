@@ -85,7 +85,7 @@ impl App {
         }
         let settled = self.settle_rights_once(caller, age_max).await;
         if let Err(error) = &settled {
-            tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
+            tracing::warn!(error.cause = %error, "suspensions could not be refreshed; the stored ones are shown");
         }
         settled.is_ok()
     }

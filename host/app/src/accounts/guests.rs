@@ -112,7 +112,7 @@ impl App {
     /// database do the rest later.
     pub(super) async fn follow_carry_over(&self, user_id: &str) {
         if let Err(error) = self.refresh().await {
-            tracing::warn!(error.cause = %error, "what a guest took along could not be loaded; the next comparison loads it");
+            tracing::warn!(error.cause = %error, "the new owner of a guest's things could not be loaded; the next comparison loads it");
         }
         let finished = match self.itself() {
             // The task continues if the client disconnects.

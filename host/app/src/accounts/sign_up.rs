@@ -51,8 +51,8 @@ enum Outcome {
 const SETUP_TOKEN_TRIES: &str = "the setup token";
 
 fn needs_setup_token() -> AuthProblem {
-    let message = "This server is fresh, and its first sign-up needs the setup token. Send it as `x-setup-token`; whoever \
-                   operates the server has it from SVC_SETUP_TOKEN or from the log.";
+    let message = "This server is fresh, and its first sign-up needs the setup token. Send it as `x-setup-token`. The \
+                   operator of the server finds it in SVC_SETUP_TOKEN or in the log.";
     Error::new(Code::SetupTokenRequired, message).into()
 }
 

@@ -209,7 +209,7 @@ impl App {
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
-            let message = "What a user made cannot be handed over to this same user.";
+            let message = "The things of a user cannot be handed over to this same user.";
             return Err(Error::invalid_request(message).with_hint(Hint::AnotherHeir));
         }
         let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));

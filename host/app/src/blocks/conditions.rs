@@ -84,8 +84,8 @@ impl App {
             None => Ok(data),
             Some(broken) => {
                 let message = format!(
-                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that names what is no \
-                     longer there. Upgrade to a version that does not.",
+                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that names something that \
+                     no longer exists. Upgrade to a version that does not.",
                     stored.version, broken.resource
                 );
                 Err(Error::new(Code::Conflict, message))

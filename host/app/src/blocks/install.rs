@@ -404,7 +404,7 @@ pub(super) fn requires_of(row: &BlockRow) -> Result<Requires> {
     let manifest: Option<Manifest> = manifest_place(&row.name).found(&row.manifest);
     manifest.map(|manifest| manifest.requires).ok_or_else(|| {
         let message = format!(
-            "The stored manifest of the block `{}` cannot be read, so nobody knows what it requires; uninstall that one first.",
+            "The stored manifest of the block `{}` cannot be read, so its requirements are unknown. Uninstall that block first.",
             row.name
         );
         Error::new(Code::Conflict, message)

@@ -262,7 +262,7 @@ impl OpenStream {
                             self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event));
                         }
                         Err(error) => {
-                            tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");
+                            tracing::warn!(error.cause = %error, "the visible parts of an event could not be determined; the stream ends");
                             return None;
                         }
                     }

@@ -103,7 +103,7 @@ fn install(directory: &Path, tools: &[&str], options: BuildOptions) -> Result<()
         missing if missing.is_empty() => Ok(()),
         missing => {
             let missing = missing.join(" ");
-            Err(format!("package.json does not name what a build takes: `npm install --save-dev --save-exact {missing}`."))
+            Err(format!("package.json lacks packages that a build needs: `npm install --save-dev --save-exact {missing}`."))
         }
     }
 }

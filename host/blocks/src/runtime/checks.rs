@@ -57,7 +57,9 @@ pub(super) fn check_handlers(manifest: &Manifest, handlers: &[registry::Handler]
     );
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(invalid(format!("The manifest declares what the component does not handle: {}.", missing.join(", ")))),
+        false => {
+            Err(invalid(format!("The manifest declares handlers that the component does not have: {}.", missing.join(", "))))
+        }
     }
 }
 

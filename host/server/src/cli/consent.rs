@@ -17,7 +17,7 @@ pub(super) fn described(block: &Value) -> Vec<String> {
             Value::Object(rbac) => format!("{} on `{}`", text(&rbac["action"]), text(&rbac["resource"])),
             _ => "update on `blocks`".to_owned(),
         };
-        with_description(format!("{}, for whoever has {need}", text(&action["name"])), action)
+        with_description(format!("{}, for callers with {need}", text(&action["name"])), action)
     });
     section(&mut lines, "It receives requests from anybody, without a sign-in, by hooks:", &block["hooks"], |hook| {
         with_description(text(&hook["name"]), hook)
@@ -52,7 +52,7 @@ fn permissions(permissions: &Value) -> Vec<String> {
     section(&mut lines, "It may, with your data:", &permissions["data"], |permission| {
         let mut line = format!("{} `{}`", joined(&permission["actions"]), text(&permission["resource"]));
         if permission["rowPolicy"] == "own" {
-            line.push_str(", in rows of whoever calls it");
+            line.push_str(", in the caller's own rows");
         }
         if let Some(rows) = permission.get("where") {
             line.push_str(&format!(", where {}", said(rows)));
@@ -130,14 +130,14 @@ mod tests {
         let said = described(&manifest).join("\n");
         assert_eq!(
             said,
-            "It may, with your data:\n  read, update `order`, in rows of whoever calls it, as far as the caller may\n  \
+            "It may, with your data:\n  read, update `order`, in the caller's own rows, as far as the caller may\n  \
              update `note`, where some of `team`'s `members` match (`id` is the caller's id), so that after a write `open` is \
              true; it writes only `title`\n\
              It reads secrets, once you set them:\n  STRIPE_KEY\n\
              It calls other servers:\n  https://api.stripe.com\n\
              It gets events:\n  data.order.#, handled by `index`\n\
              It sends events out, by webhooks:\n  audit: data.# to https://a.example\n\
-             It offers actions:\n  quote, for whoever has read on `orders:quotes`: A price.\\u{1b}[2J\n\
+             It offers actions:\n  quote, for callers with read on `orders:quotes`: A price.\\u{1b}[2J\n\
              It receives requests from anybody, without a sign-in, by hooks:\n  stripe"
         );
         let added = json!({ "secrets": ["A"], "webhooks": manifest["webhooks"] });

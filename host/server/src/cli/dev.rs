@@ -73,7 +73,7 @@ fn begin(api: &Api, package: &Package, yes: bool) -> Result<(), Problem> {
         _ => installed.data().map(|_| true)?,
     };
     install::show(package)?;
-    let question = "Grant this, and whatever else its manifest comes to ask for while this runs?";
+    let question = "Grant this, and everything that its manifest asks for later while this command runs?";
     if !confirmed(question, yes, install::WITHOUT_TERMINAL)? {
         return Err(Problem::Failed("Nothing was installed.".to_owned()));
     }

@@ -279,7 +279,7 @@ async fn download(repository: &Repository, layer: &OciDescriptor) -> Result<Vec<
 pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: bool) -> Result<(), Problem> {
     let reference = parse(reference.strip_prefix(SCHEME).unwrap_or(reference))?;
     if reference.digest().is_some() {
-        return Err(Problem::Usage("A block is pushed to a tag; its digest comes of what is pushed.".to_owned()));
+        return Err(Problem::Usage("A block is pushed to a tag. Its digest is computed from the pushed bytes.".to_owned()));
     }
     let layer = build::read(file)?;
     let manifest = build::manifest(&layer)?;

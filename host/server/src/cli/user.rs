@@ -152,7 +152,7 @@ pub(super) fn find(operator: &Operator, named: &str) -> Result<Value, Problem> {
     if let Some(user) = found {
         return Ok(user);
     }
-    let missing = || Problem::Failed(format!("There is no user `{}`. `blockbase user list` shows who there is.", inert(named)));
+    let missing = || Problem::Failed(format!("There is no user `{}`. `blockbase user list` lists the users.", inert(named)));
     if named.is_empty() || named.contains('@') {
         return Err(missing());
     }

@@ -355,7 +355,7 @@ on_both_engines! {
         assert_eq!(refused["message"], "The user to hand over to does not exist. `handOverTo` takes the id of another user.");
         assert_eq!(refused["field"], "handOverTo");
         let refused = admin.delete(&format!("{path}?handOverTo={maker_id}")).await.json();
-        let message = "What a user made cannot be handed over to this same user. `handOverTo` takes the id of another user.";
+        let message = "The things of a user cannot be handed over to this same user. `handOverTo` takes the id of another user.";
         assert_eq!((&refused["message"], &refused["field"]), (&json!(message), &Value::Null));
         // The caller needs these rights too, and has to be as strong as the user.
         weak.delete(&format!("{path}?handOverTo={heir_id}")).await.expect_error(403, "forbidden");

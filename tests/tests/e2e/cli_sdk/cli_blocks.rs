@@ -159,7 +159,7 @@ on_sqlite_first! {
             "with your data:\n  read, update `task`",
             "data.task.created, handled by `log_event`",
             "audit: data.task.# to https://example.com/hook",
-            "complete, for whoever has update on `blocks`",
+            "complete, for callers with update on `blocks`",
         ];
 
         // Nobody consents, because there is neither a terminal nor `--yes`.
