@@ -102,7 +102,7 @@ impl Mcp {
         };
         let shown = call.outcome.lock().shown;
         if let (Some(session), Some(shown)) = (&named, shown) {
-            session.tell(shown);
+            session.set_known_tools(shown);
         }
         if begins && wants_no_session(&parts.uri).is_ok_and(|wants_none| !wants_none) && is_success(&response.1) {
             let shown = VisibleTools::to(&self.app, &invoked.caller).fingerprint();

@@ -143,8 +143,8 @@ impl ServerHandler for Server {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let call = Call::of(subscription.request_context()).map_err(|error| protocol_error(&error))?;
-        let told = VisibleTools::to(&self.app, &call.invoked.caller).fingerprint();
-        let mut watched = Watched::new(&self.app, &call.invoked, told, self.draining.clone());
+        let known_tools = VisibleTools::to(&self.app, &call.invoked.caller).fingerprint();
+        let mut watched = Watched::new(&self.app, &call.invoked, known_tools, self.draining.clone());
         let is_for_tools = subscription.accepted().tools_list_changed == Some(true);
         loop {
             tokio::select! {
@@ -152,8 +152,8 @@ impl ServerHandler for Server {
                 () = subscription.cancelled() => return Ok(()),
                 changed = watched.changed() => match changed {
                     Some(()) if is_for_tools => {
-                        let told = tokio::time::timeout(CLIENT_STALLED_MAX, subscription.sink().notify_tool_list_changed());
-                        if !matches!(told.await, Ok(Ok(()))) {
+                        let notified = tokio::time::timeout(CLIENT_STALLED_MAX, subscription.sink().notify_tool_list_changed());
+                        if !matches!(notified.await, Ok(Ok(()))) {
                             return Ok(());
                         }
                     }

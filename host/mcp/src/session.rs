@@ -52,7 +52,7 @@ struct State {
     used_at: Instant,
     /// The fingerprint of the list of tools that the client got last, or could have got when the session began. A notification
     /// does not change it. So if a notification was lost with a broken connection, the next stream repeats it.
-    told: u64,
+    known_tools: u64,
     streams: usize,
     /// The notifiers that cancel running requests. The key is the request's id as text.
     running: HashMap<String, Arc<Notify>>,
@@ -74,12 +74,12 @@ impl Session {
         state.streams == 0 && state.running.is_empty() && now.duration_since(state.used_at) > IDLE_MAX
     }
 
-    pub(crate) fn told(&self) -> u64 {
-        self.state.lock().told
+    pub(crate) fn known_tools(&self) -> u64 {
+        self.state.lock().known_tools
     }
 
-    pub(crate) fn tell(&self, shown: u64) {
-        self.state.lock().told = shown;
+    pub(crate) fn set_known_tools(&self, shown: u64) {
+        self.state.lock().known_tools = shown;
     }
 
     pub(crate) fn watch_end(&self) -> watch::Receiver<bool> {
@@ -163,9 +163,9 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session. `told` is the list of tools that its client can know. Returns `None` if there are too many sessions. A
-    /// client without a session only misses notifications of changes.
-    pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
+    /// Begins a session. `known_tools` is the fingerprint of the list of tools that its client can know. Returns `None` if there are
+    /// too many sessions. A client without a session only misses notifications of changes.
+    pub(crate) fn begin(&self, caller: &Caller, known_tools: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_idle(now));
@@ -173,7 +173,7 @@ impl Sessions {
         if sessions.len() >= SESSIONS_MAX || of_one >= SESSIONS_OF_ONE_MAX {
             return None;
         }
-        let state = State { used_at: now, told, streams: 0, running: HashMap::new() };
+        let state = State { used_at: now, known_tools, streams: 0, running: HashMap::new() };
         let id = Uuid::new_v4().to_string();
         let session = Arc::new(Session {
             id: id.clone(),

@@ -49,7 +49,7 @@ impl Mcp {
             Err(error) => return answer::refused(&error, None),
         };
         let open = Open {
-            watched: Watched::new(&self.app, invoked, session.told(), self.draining.clone()),
+            watched: Watched::new(&self.app, invoked, session.known_tools(), self.draining.clone()),
             ended: session.watch_end(),
             draining: self.draining.clone(),
             _of_session: of_session,

@@ -19,7 +19,7 @@ pub(crate) struct Watched {
     credentials: Credentials,
     owner: Owner,
     /// The fingerprint of the list that the client knows.
-    told: u64,
+    known_tools: u64,
     catalogue: watch::Receiver<()>,
     recheck: Interval,
     draining: watch::Receiver<bool>,
@@ -35,8 +35,8 @@ pub(crate) fn every(period: Duration) -> Interval {
 }
 
 impl Watched {
-    /// `told` is the fingerprint of the list that the client knows.
-    pub(crate) fn new(app: &Arc<App>, invoked: &Invoked, told: u64, draining: watch::Receiver<bool>) -> Watched {
+    /// `known_tools` is the fingerprint of the list that the client knows.
+    pub(crate) fn new(app: &Arc<App>, invoked: &Invoked, known_tools: u64, draining: watch::Receiver<bool>) -> Watched {
         Watched {
             // The subscription begins before the first check, so that no change is missed.
             catalogue: app.watch_catalogue(),
@@ -44,7 +44,7 @@ impl Watched {
             owner: Owner::of(&invoked.caller),
             caller: invoked.caller.clone(),
             credentials: invoked.kept_credentials(),
-            told,
+            known_tools,
             recheck: every(CALLER_RECHECK),
             draining,
             is_stale: true,
@@ -76,8 +76,8 @@ impl Watched {
             self.caller = caller;
             if std::mem::take(&mut self.is_stale) {
                 let shown = VisibleTools::to(&self.app, &self.caller).fingerprint();
-                if shown != self.told {
-                    self.told = shown;
+                if shown != self.known_tools {
+                    self.known_tools = shown;
                     return Some(());
                 }
             }

@@ -113,8 +113,8 @@ impl<'d> Check<'d> {
         for item in &set.items {
             for directive in item.node.directives() {
                 if let Some(value) = directive.node.get_argument("if") {
-                    let due = Input::Scalar(Scalar::Boolean).required();
-                    if let Err(error) = write_literal(&value.node, &due, &self.variables, &mut Vec::new()) {
+                    let expected = Input::Scalar(Scalar::Boolean).required();
+                    if let Err(error) = write_literal(&value.node, &expected, &self.variables, &mut Vec::new()) {
                         self.tell(error, value.pos);
                     }
                 }

@@ -142,8 +142,8 @@ impl<'d> Execution<'d> {
         }
         let Written { id } = serde_json::from_slice(&record).map_err(Error::internal)?;
         let read = self.app.get(self.caller, object.name(), id, &wanted.related()).await;
-        let told = |error: Error| error.within("The record was written, but cannot be read with its related records");
-        Ok(read.map_err(told)?.ok_or_else(|| told(missing_record()))?.json)
+        let explained = |error: Error| error.within("The record was written, but cannot be read with its related records");
+        Ok(read.map_err(explained)?.ok_or_else(|| explained(missing_record()))?.json)
     }
 }
 

@@ -15,15 +15,15 @@ fn actions(caller: &Caller, object: &str) -> Vec<&'static str> {
 pub(super) fn list(app: &App, caller: &Caller) -> String {
     let visible = app.visible(caller);
     let objects = visible.objects.iter().filter_map(|(name, _)| visible.registry.object(name)).map(|object| {
-        let mut told = json!({ "name": object.name() });
+        let mut listed = json!({ "name": object.name() });
         let definition = &object.definition;
         for (key, value) in [("label", &definition.label), ("description", &definition.description)] {
             if let Some(value) = value {
-                told[key] = json!(value);
+                listed[key] = json!(value);
             }
         }
-        told["actions"] = json!(actions(caller, object.name()));
-        told
+        listed["actions"] = json!(actions(caller, object.name()));
+        listed
     });
     json!({ "data": objects.collect::<Vec<Value>>() }).to_string()
 }
@@ -78,14 +78,14 @@ fn columns(object: &Object, written: &[&Object], is_known: &dyn Fn(&str) -> bool
     }
     let column = |column: &Column| {
         let is_read_only = column.is_system || !is_written(column);
-        let mut told = json!({ "name": column.name, "type": column.kind.name(), "readOnly": is_read_only });
+        let mut listed = json!({ "name": column.name, "type": column.kind.name(), "readOnly": is_read_only });
         if object.column(&column.name).is_none() {
-            told["writeOnly"] = json!(true);
+            listed["writeOnly"] = json!(true);
         }
         if let Some(reference) = column.reference.as_ref().filter(|reference| is_known(&reference.target)) {
-            told["references"] = json!(reference.target);
+            listed["references"] = json!(reference.target);
         }
-        told
+        listed
     };
     object.columns.iter().chain(only_written).map(column).collect()
 }

@@ -94,8 +94,8 @@ impl BodyPlace {
     /// # Errors
     /// `unavailable` if there is no room in time.
     pub(crate) async fn arrive(&mut self, bytes: usize, announced: usize) -> Result<()> {
-        let due = announced.max(self.arrived + bytes);
-        if self.take(bytes, due) {
+        let expected = announced.max(self.arrived + bytes);
+        if self.take(bytes, expected) {
             return Ok(());
         }
         let _waiting = Waiting::begin(&self.bodies, &self.owner)?;
@@ -105,7 +105,7 @@ impl BodyPlace {
             tokio::pin!(freed);
             // From here on, no notification is lost.
             freed.as_mut().enable();
-            if self.take(bytes, due) {
+            if self.take(bytes, expected) {
                 return Ok(());
             }
             timeout_at(deadline, freed).await.map_err(|_| no_room())?;
@@ -113,7 +113,7 @@ impl BodyPlace {
     }
 
     /// Takes the room and returns true, if there is enough.
-    fn take(&mut self, bytes: usize, due: usize) -> bool {
+    fn take(&mut self, bytes: usize, expected: usize) -> bool {
         let mut state = self.bodies.state.lock();
         let is_only_one_of_all = state.arrived == self.arrived;
         if state.arrived + bytes > self.bodies.bytes_max && !is_only_one_of_all {
@@ -125,16 +125,16 @@ impl BodyPlace {
         let reserved = share.reserved - self.bodies.counted(self.reserved);
         // This body was admitted before and may continue, because it is larger than the share, or because its complete size is
         // reserved.
-        let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
-        let is_past_share = reserved + due > self.bodies.of_one_max;
-        if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {
+        let is_admitted = self.reserved > self.bodies.of_one_max || expected <= self.reserved;
+        let is_past_share = reserved + expected > self.bodies.of_one_max;
+        if !is_admitted && is_past_share && (others > 0 || expected <= self.bodies.of_one_max) {
             state.forget(&self.owner);
             return false;
         }
         share.bodies = others + 1;
-        share.reserved = reserved + self.bodies.counted(due);
+        share.reserved = reserved + self.bodies.counted(expected);
         state.arrived += bytes;
-        (self.reserved, self.arrived) = (due, self.arrived + bytes);
+        (self.reserved, self.arrived) = (expected, self.arrived + bytes);
         true
     }
 }

@@ -154,7 +154,7 @@ impl Repository {
     /// Explains a registry's error in a line or two.
     fn explain(&self, error: &OciDistributionError) -> Problem {
         let registry = self.reference.registry();
-        let told = |code: &OciErrorCode| match error {
+        let has_code = |code: &OciErrorCode| match error {
             OciDistributionError::RegistryError { envelope, .. } => envelope.errors.iter().any(|error| error.code == *code),
             _ => false,
         };
@@ -163,8 +163,8 @@ impl Repository {
             OciDistributionError::UnauthorizedError { .. }
                 | OciDistributionError::AuthenticationFailure(_)
                 | OciDistributionError::ServerError { code: 401 | 403, .. }
-        ) || told(&OciErrorCode::Unauthorized)
-            || told(&OciErrorCode::Denied);
+        ) || has_code(&OciErrorCode::Unauthorized)
+            || has_code(&OciErrorCode::Denied);
         let text = if refused {
             let helper = match self.is_in_helper {
                 true => " Docker's configuration keeps the credential in a helper program, which is not run.",
@@ -174,9 +174,9 @@ impl Repository {
                 "{registry} does not let you at {}.{helper} `docker login {registry}` leaves a credential, or say --registry-user and set SVC_REGISTRY_PASSWORD.",
                 self.reference.repository()
             )
-        } else if told(&OciErrorCode::ManifestUnknown)
-            || told(&OciErrorCode::NameUnknown)
-            || told(&OciErrorCode::NotFound)
+        } else if has_code(&OciErrorCode::ManifestUnknown)
+            || has_code(&OciErrorCode::NameUnknown)
+            || has_code(&OciErrorCode::NotFound)
             || matches!(
                 error,
                 OciDistributionError::ServerError { code: 404, .. } | OciDistributionError::ImageManifestNotFoundError(_)

@@ -204,10 +204,10 @@ impl App {
         }
         // Only callers who may call the action may see the block's results and errors. So the runs contain them, but the event
         // does not.
-        let mut told = run.clone();
+        let mut shown_run = run.clone();
         if task.kind == BLOCK_ACTION {
             result = Value::Null;
-            told.error = told.error.map(|_| ACTION_FAILED.to_owned());
+            shown_run.error = shown_run.error.map(|_| ACTION_FAILED.to_owned());
         }
         let (announcer, name, ended) = (self.announcer(&caller), task.name.clone(), run.clone());
         let stored = self
@@ -216,7 +216,7 @@ impl App {
                 Box::pin(async move {
                     let is_ended = connection.end_run(&ended).await?;
                     if is_ended {
-                        announcer.emit(connection, Topic::run_ended(&name, &told, &result)).await?;
+                        announcer.emit(connection, Topic::run_ended(&name, &shown_run, &result)).await?;
                     }
                     connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?;
                     Ok(is_ended)

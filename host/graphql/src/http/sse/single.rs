@@ -33,14 +33,14 @@ const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
 const FRAMES_AHEAD: usize = 64;
 
 /// The response to an error about the connection. Its status follows from the code.
-fn told(code: Code, message: &str) -> Response<Body> {
+fn error_response(code: Code, message: &str) -> Response<Body> {
     let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
     *response.status_mut() = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::BAD_REQUEST);
     response
 }
 
 fn no_connection() -> Response<Body> {
-    told(Code::NotFound, "There is no such event stream. Reserve one with PUT.")
+    error_response(Code::NotFound, "There is no such event stream. Reserve one with PUT.")
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Body> {
@@ -79,7 +79,7 @@ impl Graphql {
         let owner = Owner::of(&context.caller);
         let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
         let Some(waiting) = waiting else {
-            return told(Code::Conflict, "This event stream is already open.");
+            return error_response(Code::Conflict, "This event stream is already open.");
         };
         let (sender, receiver) = self.app.frames(1, context.caller.quota_owner());
         let open = Open {
@@ -96,7 +96,7 @@ impl Graphql {
     /// Begins an operation, and sends its results to a connection.
     pub(crate) async fn begin(self: &Arc<Self>, context: RequestContext, token: &str, request: GraphqlRequest) -> Response<Body> {
         let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
-            return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
+            return error_response(Code::InvalidRequest, "`extensions.operationId` is missing.");
         };
         let owner = Owner::of(&context.caller);
         let number = self.sse.operations.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Graphql {
         });
         match taken {
             None => return no_connection(),
-            Some(Err(message)) => return told(Code::Conflict, message),
+            Some(Err(message)) => return error_response(Code::Conflict, message),
             Some(Ok(())) => {}
         }
         // The slot is freed when this request ends, unless the operation runs.
@@ -143,7 +143,7 @@ impl Graphql {
         match begun {
             None => return no_connection(),
             Some(Some(false)) => {
-                return told(
+                return error_response(
                     Code::Conflict,
                     "The running operations of this event stream already have as many bytes of variables as they may have.",
                 );
@@ -197,7 +197,7 @@ impl Graphql {
     /// Ends an operation of a connection.
     pub(crate) fn stop(&self, context: &RequestContext, token: &str, query: &str) -> Response<Body> {
         let Some(id) = parameter(query, "operationId").filter(|id| !id.is_empty()) else {
-            return told(Code::InvalidRequest, "The parameter `operationId` is missing.");
+            return error_response(Code::InvalidRequest, "The parameter `operationId` is missing.");
         };
         let owner = Owner::of(&context.caller);
         match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
