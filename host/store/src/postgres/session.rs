@@ -51,7 +51,7 @@ impl Session {
 
     /// Runs statements without parameters.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        let sql = sql.into();
+        let sql: String = sql.into();
         trace_sql(&sql);
         self.is_busy = true;
         let ran = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await.map_err(statement::db_error);
