@@ -31,7 +31,7 @@ pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
     pub(crate) view: &'d Arc<View>,
     /// The permits for introspections.
-    pub(crate) introspecting: &'d introspection::Places,
+    pub(crate) introspecting: &'d introspection::IntrospectionPermits,
     pub(crate) caller: &'d Caller,
     pub(crate) request_id: &'d str,
     pub(crate) document: &'d Arc<ExecutableDocument>,

@@ -15,14 +15,14 @@ pub struct Graphql {
     pub(crate) views: Arc<Views>,
     pub(crate) sse: Connections,
     /// Permits for introspections.
-    pub(crate) introspecting: execute::introspection::Places,
+    pub(crate) introspecting: execute::introspection::IntrospectionPermits,
     /// Becomes true when the server drains. Open streams then end.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
 impl Graphql {
     pub fn new(app: Arc<App>, draining: watch::Receiver<bool>) -> Arc<Graphql> {
-        let (sse, introspecting) = (Connections::default(), execute::introspection::Places::default());
+        let (sse, introspecting) = (Connections::default(), execute::introspection::IntrospectionPermits::default());
         Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse, introspecting, draining })
     }
 }

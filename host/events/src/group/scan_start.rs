@@ -16,10 +16,10 @@ const SCAN_START_AGE_MAX: Duration = Duration::from_secs(1);
 /// were open when it looked for deliveries. Otherwise the group would miss an event that commits late, and would claim a later
 /// event of the same record before it.
 #[derive(Default)]
-pub(super) struct ScanStart(Mutex<Places>);
+pub(super) struct ScanStart(Mutex<Starts>);
 
 #[derive(Default)]
-struct Places {
+struct Starts {
     /// The number in use, and the time since when it has been used.
     known: Option<(i64, Instant)>,
     /// The next number. It is used when all transactions with numbers below the second value have ended.
@@ -29,11 +29,11 @@ struct Places {
 impl ScanStart {
     /// The number from which the next claim looks.
     pub(super) fn after(&self) -> i64 {
-        let mut places = self.0.lock();
-        match places.known {
+        let mut starts = self.0.lock();
+        match starts.known {
             Some((after, since)) if since.elapsed() < SCAN_START_AGE_MAX => after,
             Some(_) => {
-                *places = Places::default();
+                *starts = Starts::default();
                 0
             }
             None => 0,
@@ -42,21 +42,21 @@ impl ScanStart {
 
     /// Makes the next claim look at all deliveries.
     pub(super) fn forget(&self) {
-        *self.0.lock() = Places::default();
+        *self.0.lock() = Starts::default();
     }
 
     /// Stores the first number that a claim found. If the claim found nothing, the next claim looks at all deliveries.
     pub(super) fn found(&self, first: Option<FirstPending>) {
-        let mut places = self.0.lock();
+        let mut starts = self.0.lock();
         let Some(FirstPending { seq, over_below, under_way_below }) = first else {
-            *places = Places::default();
+            *starts = Starts::default();
             return;
         };
-        if let Some((next, _)) = places.next.take_if(|(_, has_to_be_over)| over_below >= *has_to_be_over) {
-            let since = places.known.map_or_else(Instant::now, |(_, since)| since);
-            places.known = Some((next, since));
+        if let Some((next, _)) = starts.next.take_if(|(_, has_to_be_over)| over_below >= *has_to_be_over) {
+            let since = starts.known.map_or_else(Instant::now, |(_, since)| since);
+            starts.known = Some((next, since));
         }
-        places.next.get_or_insert((seq - 1, under_way_below));
+        starts.next.get_or_insert((seq - 1, under_way_below));
     }
 }
 

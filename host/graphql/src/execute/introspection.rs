@@ -14,11 +14,11 @@ use crate::execute::Execution;
 const RUNNING_MAX: usize = 2;
 
 /// The permits for introspections. A permit is kept until the work has ended, even if the client has disconnected.
-pub(crate) struct Places(Arc<Semaphore>);
+pub(crate) struct IntrospectionPermits(Arc<Semaphore>);
 
-impl Default for Places {
-    fn default() -> Places {
-        Places(Arc::new(Semaphore::new(RUNNING_MAX)))
+impl Default for IntrospectionPermits {
+    fn default() -> IntrospectionPermits {
+        IntrospectionPermits(Arc::new(Semaphore::new(RUNNING_MAX)))
     }
 }
 
