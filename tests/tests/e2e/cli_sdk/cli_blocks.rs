@@ -286,8 +286,8 @@ on_sqlite_first! {
         shell.run(&["install", "nothing.wasm"]).await.expect_error(1, &["nothing.wasm cannot be read"]);
         let text = shell.file("text.wasm", "(component)");
         shell.run(&["install", &text]).await.expect_error(1, &["not WebAssembly"]);
-        shell.run(&["config", "tasks", "--set", "{"]).await.expect_error(2, &["no JSON"]);
-        shell.run(&["call", "tasks", "complete", "["]).await.expect_error(2, &["no JSON"]);
+        shell.run(&["config", "tasks", "--set", "{"]).await.expect_error(2, &["not valid JSON"]);
+        shell.run(&["call", "tasks", "complete", "["]).await.expect_error(2, &["not valid JSON"]);
         shell.run(&["--url", "example.com", "list"]).await.expect_error(2, &[]);
         shell.run(&["list", "--url", "example.com"]).await.expect_error(2, &["--url (or SVC_URL)"]);
         shell.run(&["list", "--key", "a\nb"]).await.expect_error(2, &["--key (or SVC_API_KEY)"]);
