@@ -37,7 +37,10 @@ fn receive(_context: &Context, request: Request) -> Result<Response, Error> {
         return bad_request("invalid_signature", refusal.message());
     }
     let Some(record) = serde_json::from_slice(&request.body).ok().and_then(event::record) else {
-        return bad_request("invalid_event", "The body is not an event of Stripe: it is not valid JSON, or `id` or `type` is missing.");
+        return bad_request(
+            "invalid_event",
+            "The body is not an event of Stripe: it is not valid JSON, or `id` or `type` is missing.",
+        );
     };
     if pattern::is_wanted(&settings.types, record["type"].as_str().unwrap_or_default()) {
         keep(&settings.object, record)?;
