@@ -12,6 +12,7 @@ pub(crate) fn routes() -> Routes {
         .get("/api/v1/events", deliveries::events)
         .get("/api/v1/events/{id}", deliveries::event)
         .get("/api/v1/events/stream", stream::stream)
+        .post("/api/v1/events/ticket", stream::ticket)
         .get("/api/v1/events/deliveries", deliveries::list)
         .get("/api/v1/events/deliveries/counts", deliveries::counts)
         .get("/api/v1/events/deliveries/{eventId}/{consumer}", deliveries::one)
