@@ -1525,11 +1525,31 @@ export interface paths {
         };
         /**
          * Follow events as they are committed
-         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as JSON. Events that the caller may not read are left out.
+         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event after which the stream should continue.
          */
         get: operations["events.stream"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a ticket that opens an event stream
+         * @description For clients that cannot send a header, such as an `EventSource` of another origin. The ticket opens one stream within 60 seconds, as the value of `ticket` in the query. The stream has the rights that the caller has at each event, and ends with the session or the API key. The response is 429 if the caller has too many unused tickets (`SVC_MAX_STREAMS_PER_PRINCIPAL`).
+         */
+        post: operations["events.ticket"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2934,6 +2954,13 @@ export interface components {
                 /** Format: date-time */
                 since: string;
             } | null;
+        };
+        /** @description A ticket that opens one event stream. */
+        SvcStreamTicket: {
+            /** @description The value of `ticket` in the query of the stream. Only this response shows it. */
+            ticket: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
         /** @description An event, as answers, streams and webhooks show it. */
         SvcEvent: {
@@ -8819,10 +8846,14 @@ export interface operations {
             query?: {
                 /** @description Topic patterns, separated by commas. `*` stands for one segment, and `#` for any number of segments. At most 50. The default is `data.#`. */
                 topics?: string;
-                /** @description The id of an event. The stream first sends the later events that are still in the outbox, then new events, without a gap. */
+                /** @description The id of an event. The stream first sends the later events that are still in the outbox, then new events, without a gap. It can also be the id of a frame of the type `position`. */
                 since?: string;
+                /** @description Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again misses no event. */
+                resume?: boolean;
             };
             header?: {
+                /** @description The id of the last frame that the client got. It counts only with `resume=true`. Then it replaces `since`. */
+                "Last-Event-ID"?: string;
                 /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
@@ -8848,6 +8879,35 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ticket. */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcStreamTicket"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
         };
     };
     "events.list": {

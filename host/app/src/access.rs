@@ -8,5 +8,6 @@ pub(crate) mod quota;
 pub(crate) mod recheck;
 pub(crate) mod session_recheck;
 pub(crate) mod stored_grants;
+pub(crate) mod stream_tickets;
 pub(crate) mod suspension;
 pub(crate) mod view_as;

@@ -14,7 +14,7 @@ use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Decision, Grant, GrantContext, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, USERS};
-use blockbase_store::UserRow;
+use blockbase_store::{TicketCredential, UserRow};
 
 use crate::caller::check_basis::{CheckBasis, CheckedRights};
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
@@ -28,6 +28,8 @@ pub struct Credentials {
     pub api_key: Option<String>,
     /// The `Cookie` header.
     pub cookies: Option<String>,
+    /// The ticket of a request that opens an event stream. It takes precedence over the cookies.
+    pub ticket: Option<GivenTicket>,
     /// Reports to the surface that the session was extended.
     pub renewal: RenewalSlot,
     /// Reports the caller to the surface, for its log.
@@ -40,6 +42,25 @@ pub struct Credentials {
     /// Whether the request comes from the operator of this server, through the socket in the data directory or from a command that has the
     /// database open. The operator may do everything.
     pub is_operator: bool,
+}
+
+/// A ticket that a request presents to open an event stream.
+#[derive(Clone, Debug)]
+pub struct GivenTicket(pub(crate) TicketState);
+
+#[derive(Clone, Debug)]
+pub(crate) enum TicketState {
+    /// The ticket as the client sent it.
+    Unused(String),
+    /// The ticket has opened its stream. The stream's caller is checked again by the credential that the ticket was made with.
+    Used(Option<TicketCredential>),
+}
+
+impl GivenTicket {
+    /// A ticket as the client sent it.
+    pub fn new(ticket: String) -> GivenTicket {
+        GivenTicket(TicketState::Unused(ticket))
+    }
 }
 
 /// The values of variables in conditions if this user is the caller, with or without a key. `now` is set later.

@@ -7,5 +7,6 @@ pub(crate) mod persist_event;
 pub(crate) mod retries;
 pub(crate) mod shown;
 pub(crate) mod stream;
+pub(crate) mod stream_tickets;
 pub(crate) mod subscriptions;
 pub(crate) mod webhooks;

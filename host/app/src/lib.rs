@@ -58,7 +58,7 @@ pub use blocks::{
 };
 pub use caller::client::{AuthProblem, Client};
 pub use caller::identity::{PrincipalSlot, RenewalSlot, Renewed};
-pub use caller::{Authority, Caller, Credentials};
+pub use caller::{Authority, Caller, Credentials, GivenTicket};
 pub use delivery::delivery_check::DeliveryCheck;
 pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
@@ -67,6 +67,7 @@ pub use delivery::ledger::{
 };
 pub use delivery::persist_event::UNDECODABLE;
 pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
+pub use delivery::stream_tickets::StreamTicketAnswer;
 pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, WithWarnings, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};

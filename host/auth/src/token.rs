@@ -1,4 +1,4 @@
-//! Session tokens, API keys and the tokens of links: 256 random bits in base62. Only their SHA-256 is stored.
+//! Session tokens, API keys, tickets and the tokens of links: 256 random bits in base62. Only their SHA-256 is stored.
 
 use sha2::{Digest, Sha256};
 
@@ -81,6 +81,27 @@ impl LinkToken {
     }
 
     /// The token's hash, which is stored.
+    pub fn hash(&self) -> String {
+        hash_token(&self.0)
+    }
+}
+
+/// A new ticket that opens one event stream. It is shown to its maker only once.
+#[derive(Clone)]
+pub struct StreamTicket(String);
+
+impl StreamTicket {
+    /// # Errors
+    /// If the system cannot provide randomness.
+    pub fn random() -> Result<StreamTicket, String> {
+        random().map(StreamTicket)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The ticket's hash, which is stored.
     pub fn hash(&self) -> String {
         hash_token(&self.0)
     }

@@ -115,10 +115,11 @@ pub fn start(
     pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "due tasks could not be started", |app| async move {
         app.run_due_tasks().await
     })));
-    let problem = "expired sessions and links could not be deleted";
+    let problem = "expired sessions, links and tickets could not be deleted";
     pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), problem, |app| async move {
         app.purge_sessions().await?;
         app.purge_account_tokens().await?;
+        app.purge_stream_tickets().await?;
         app.purge_mails().await
     })));
     pollers.push(tokio::spawn(every(

@@ -146,7 +146,7 @@ codes! {
         "The body has a type that the route does not accept."
         "Send the `Content-Type` that the message names.";
     RateLimited "rate_limited" 429
-        "The caller has sent too many requests, or has too many streams or exports open."
+        "The caller has sent too many requests, or has too many open streams, exports or unused tickets."
         "Wait for the seconds of `Retry-After`, and try again.";
     ActionFailed "action_failed" 500
         "An action or a hook of a block failed."

@@ -5,6 +5,7 @@ mod mails;
 mod preferences;
 mod roles;
 mod sessions;
+mod stream_tickets;
 mod tokens;
 mod tries;
 mod window_counts;
@@ -15,6 +16,7 @@ pub use keys::{ApiKeyRow, KeyHolder, NewApiKey};
 pub use mails::{MailKind, MailRow};
 pub use roles::RoleRow;
 pub use sessions::{NewSession, SessionHolder, SessionRow};
+pub use stream_tickets::{StreamTicketRow, TicketCredential, TicketStored};
 pub use tokens::{AccountTokenRow, TokenKind};
 pub use tries::{ALL_NETWORKS, SignInTries};
 

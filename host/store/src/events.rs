@@ -322,6 +322,17 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
+    /// The number of the newest event in the outbox whose number is at most `up_to`. 0 if there is none.
+    pub async fn newest_event_seq(&mut self, up_to: i64) -> Result<i64, DbError> {
+        let rows = self.fetch("SELECT coalesce(max(seq), 0) FROM svc_events WHERE seq <= $1", vec![up_to.into()]).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// Whether the outbox has the event with this number.
+    pub async fn has_event(&mut self, seq: i64) -> Result<bool, DbError> {
+        Ok(!self.fetch("SELECT seq FROM svc_events WHERE seq = $1", vec![seq.into()]).await?.is_empty())
+    }
+
     /// A mark for this moment, on Postgres. It uses up a transaction number.
     pub async fn feed_mark(&mut self) -> Result<FeedMark, DbError> {
         let rows = self.fetch("SELECT last_seq, xid FROM svc_feed_mark()", Vec::new()).await?;

@@ -45,7 +45,7 @@ use futures_util::future::BoxFuture;
 
 pub use accounts::{
     ALL_NETWORKS, AccountTokenRow, ApiKeyRow, KeyHolder, MailKind, MailRow, NewApiKey, NewSession, RoleRow, SessionHolder,
-    SessionRow, SignInTries, TokenKind, UserRow,
+    SessionRow, SignInTries, StreamTicketRow, TicketCredential, TicketStored, TokenKind, UserRow,
 };
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{ObjectRow, ObjectState, RelationshipRow, SchemaChangeRow, Versions};

@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(18, "0018_mail.sql"),
     migration!(19, "0019_changes_of_oneself.sql"),
     migration!(20, "0020_window_counts.sql"),
+    migration!(21, "0021_stream_tickets.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -8,13 +8,16 @@ pub(crate) mod page;
 use std::path::PathBuf;
 use std::process::Command;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, blockbase, example_block, npm_package, shipped_block, target_directory};
+use blockbase_tests::{
+    Engine, Server, ServerBuilder, blockbase, example_block, free_port, npm_package, shipped_block, target_directory,
+};
 
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("axe.mjs", include_str!("../../clients/console/axe.mjs")),
     ("blocks.mjs", include_str!("../../clients/console/blocks.mjs")),
+    ("event_source.mjs", include_str!("../../clients/console/event_source.mjs")),
     ("events.mjs", include_str!("../../clients/console/events.mjs")),
     ("failures.mjs", include_str!("../../clients/console/failures.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
@@ -55,12 +58,16 @@ fn chromium_is_there() {
 
 /// Runs a file of tests with node, and fails with its output. `more` are further variables.
 async fn passes(file: &'static str, engine: Engine, server: &Server, more: Vec<(&'static str, String)>) {
+    passes_at(server.base.clone(), file, engine, more).await;
+}
+
+/// Does the same for the server at this address, which the tests may start themselves.
+async fn passes_at(base: String, file: &'static str, engine: Engine, more: Vec<(&'static str, String)>) {
     chromium_is_there();
     let engine = match engine {
         Engine::Sqlite => "sqlite",
         Engine::Postgres => "postgres",
     };
-    let base = server.base.clone();
     let run = move || {
         Command::new("node")
             .args(["--test", "--test-reporter=spec", file])
@@ -184,6 +191,35 @@ screens_with_a_block! {
     axe: "axe.mjs";
     blocks: "blocks.mjs";
     failures: "failures.mjs";
+}
+
+/// The tests start the server, because they restart it.
+mod event_source {
+    use super::*;
+
+    async fn on(engine: Engine) {
+        let prepared = builder(engine).prepared().await;
+        let port = free_port();
+        let mut more = vec![
+            ("BLOCKBASE", blockbase().display().to_string()),
+            ("DIRECTORY", prepared.directory().display().to_string()),
+            ("PORT", port.to_string()),
+        ];
+        more.extend(prepared.database_url().map(|url| ("DATABASE_URL", url)));
+        passes_at(format!("http://127.0.0.1:{port}"), "event_source.mjs", engine, more).await;
+    }
+
+    #[ignore = "long: a browser"]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sqlite() {
+        on(Engine::Sqlite).await;
+    }
+
+    #[ignore = "long: a browser"]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgres() {
+        on(Engine::Postgres).await;
+    }
 }
 
 mod gate {

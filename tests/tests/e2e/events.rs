@@ -4,8 +4,10 @@ pub(crate) mod deliveries;
 pub(crate) mod delivery_faults;
 pub(crate) mod lookups;
 pub(crate) mod outbox;
+pub(crate) mod resumed;
 pub(crate) mod stripe;
 pub(crate) mod subscriptions;
+pub(crate) mod tickets;
 pub(crate) mod topics;
 pub(crate) mod webhooks;
 
@@ -23,8 +25,15 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) async fn open(who: &Admin<'_>, query: &str) -> Stream {
-        let request = who.request("GET", &format!("/api/v1/events/stream{query}")).timeout(Duration::from_secs(120));
-        let response = request.send().await.unwrap();
+        Stream::of(who.request("GET", &format!("/api/v1/events/stream{query}"))).await
+    }
+
+    /// Opens a stream by any request.
+    pub(crate) async fn of(request: reqwest::RequestBuilder) -> Stream {
+        Stream::of_response(request.timeout(Duration::from_secs(120)).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn of_response(response: reqwest::Response) -> Stream {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["x-accel-buffering"], "no");

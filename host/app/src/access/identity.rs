@@ -17,7 +17,7 @@ use crate::base::topic::{Topic, UsedKeyMembers};
 use crate::caller::check_basis::{CheckBasis, CheckedRights, Stamp};
 use crate::caller::identity::{Credential, Identity, RenewalSlot, Renewed};
 use crate::caller::maker_rights::MakerRights;
-use crate::caller::{Caller, Credentials, variables_of};
+use crate::caller::{Caller, Credentials, GivenTicket, TicketState, variables_of};
 use blockbase_quota::QuotaOwner;
 
 /// How long a session lives.
@@ -40,6 +40,13 @@ pub(crate) fn grants(permissions: &str) -> Result<Vec<Grant>> {
     serde_json::from_str(permissions).map_err(Error::internal)
 }
 
+/// The error of every ticket that opens no stream. A caller does not learn whether the ticket ever existed.
+pub(super) fn invalid_ticket() -> Error {
+    let message = "The ticket is not valid. It was used, it has expired, or its session or API key is no longer valid. Make a new \
+                   ticket for each stream.";
+    Error::new(Code::Unauthorized, message)
+}
+
 /// The credential of a request, by its kind.
 pub(crate) enum Presented {
     Nothing,
@@ -48,6 +55,8 @@ pub(crate) enum Presented {
     Bearer(Option<String>),
     /// The token of a cookie with a valid signature.
     Cookie(String),
+    /// The ticket of an event stream.
+    Ticket(TicketState),
 }
 
 impl App {
@@ -87,6 +96,8 @@ impl App {
         match self.presented(credentials) {
             Presented::ApiKey(_) => refused("The API key is invalid, has expired or was deleted."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
+            // The ticket was made without a credential, before permissions were enforced.
+            Presented::Ticket(_) => Err(invalid_ticket()),
             Presented::Nothing | Presented::Cookie(_) => {
                 let quota_owner = QuotaOwner::of_address(credentials.address);
                 Ok(Caller { quota_owner, ..Caller::anonymous(self.public_permissions().await?) })
@@ -94,8 +105,11 @@ impl App {
         }
     }
 
-    /// Chooses the credential that counts. A key takes precedence over a token, and a token over a cookie.
+    /// Chooses the credential that counts. A ticket takes precedence over a key, a key over a token, and a token over a cookie.
     pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
+        if let Some(GivenTicket(ticket)) = &credentials.ticket {
+            return Presented::Ticket(ticket.clone());
+        }
         if let Some(key) = &credentials.api_key {
             return Presented::ApiKey(key.clone());
         }
@@ -115,6 +129,7 @@ impl App {
             Presented::ApiKey(key) => self.identity_of_key(&key).await?,
             Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await?,
             Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await?,
+            Presented::Ticket(ticket) => self.identity_of_ticket(ticket).await?,
         };
         if let Some(identity) = &identity {
             credentials.principal.note(identity);
@@ -170,10 +185,15 @@ impl App {
     }
 
     async fn identity_of_key(&self, key: &str) -> Result<Option<Arc<Identity>>> {
-        if !key.starts_with(API_KEY_PREFIX) {
-            return Ok(None);
+        match key.starts_with(API_KEY_PREFIX) {
+            true => self.identity_of_key_hash(hash_token(key)).await,
+            false => Ok(None),
         }
-        let (now, hash) = (self.clock.now(), hash_token(key));
+    }
+
+    /// The identity of the key with this hash.
+    pub(super) async fn identity_of_key_hash(&self, hash: String) -> Result<Option<Arc<Identity>>> {
+        let now = self.clock.now();
         if let Some(identity) = self.identities.get(&hash, now) {
             return Ok(Some(identity));
         }
@@ -277,9 +297,20 @@ impl App {
     }
 
     async fn identity_of_token(&self, token: &str, by_cookie: bool, renewal: &RenewalSlot) -> Result<Option<Arc<Identity>>> {
-        let (now, hash) = (self.clock.now(), hash_token(token));
+        let renews = renewal.0.is_some();
+        let (identity, is_extended) = self.identity_of_token_hash(hash_token(token), renews).await?;
+        if is_extended {
+            renewal.note(Renewed { token: token.to_owned(), by_cookie });
+        }
+        Ok(identity)
+    }
+
+    /// The identity of the session whose token has this hash, and whether the session was extended. It is extended only if `renews`
+    /// is set.
+    pub(super) async fn identity_of_token_hash(&self, hash: String, renews: bool) -> Result<(Option<Arc<Identity>>, bool)> {
+        let now = self.clock.now();
         if let Some(identity) = self.identities.get(&hash, now) {
-            return Ok(Some(identity));
+            return Ok((Some(identity), false));
         }
         let generation = self.identities.generation();
         let sought = hash.clone();
@@ -292,17 +323,18 @@ impl App {
                 })
             })
             .await?;
-        let Some((holder, public)) = found.filter(|(holder, _)| !holder.user.banned) else { return Ok(None) };
+        let Some((holder, public)) = found.filter(|(holder, _)| !holder.user.banned) else { return Ok((None, false)) };
         let SessionHolder { mut session, user, roles, pending_claim } = holder;
         let is_due = is_remembered(&session) && now - session.updated_at > EXTEND_AFTER_MS;
-        if is_due && renewal.0.is_some() {
+        let mut is_extended = false;
+        if is_due && renews {
             match self.extend_session(&session.id, now).await {
                 Extension::Done => {
                     (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
-                    renewal.note(Renewed { token: token.to_owned(), by_cookie });
+                    is_extended = true;
                 }
                 // The session has ended a moment ago.
-                Extension::Gone => return Ok(None),
+                Extension::Gone => return Ok((None, false)),
                 Extension::Later => {}
             }
         }
@@ -327,10 +359,11 @@ impl App {
             cached_at: now,
         };
         // A session that has to be extended is not cached. Each request reads it again, until one of them can notify its client.
-        match kept_until_extended {
-            true => Ok(Some(Arc::new(identity))),
-            false => Ok(Some(self.identities.keep(hash, identity, generation))),
-        }
+        let identity = match kept_until_extended {
+            true => Arc::new(identity),
+            false => self.identities.keep(hash, identity, generation),
+        };
+        Ok((Some(identity), is_extended))
     }
 
     /// Stores when a session was used. Nobody waits for it. If it fails, the next use tries again.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use blockbase_auth::Sealed;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
@@ -216,6 +217,13 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 }
 
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
+/// The purpose for which the positions of streams are encrypted.
+const POSITION: &str = "position of an event stream";
+
+fn no_such_event() -> Error {
+    Error::new(Code::NotFound, "The outbox no longer holds this event, or never did.").with_hint(Hint::FollowFromNow)
+}
+
 /// The maximum number of events of the outbox that one response looks at.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
 /// The maximum number of events whose payloads one response reads to decide about them.
@@ -251,9 +259,34 @@ impl App {
     /// # Errors
     /// `not_found` if the outbox does not have the event any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
-        self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
-            Error::new(Code::NotFound, "The outbox no longer holds this event, or never did.").with_hint(Hint::FollowFromNow)
-        })
+        self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(no_such_event)
+    }
+
+    /// The number after which a stream continues. `from` is the id of an event, or a position that a stream has shown.
+    ///
+    /// # Errors
+    /// `not_found` if the outbox does not have the event any more.
+    pub(crate) async fn seq_after_which(&self, caller: &Caller, from: &str) -> Result<i64> {
+        let Some(seq) = self.seq_of_position(from) else { return self.event_seq(caller, from).await };
+        // Before the first event of the outbox there is nothing that could have been deleted.
+        let is_there = seq == 0
+            || self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.has_event(seq).await?) })).await?;
+        if is_there { Ok(seq) } else { Err(no_such_event()) }
+    }
+
+    /// The position of a stream that shows the events after the number `seq`: the newest event up to that number.
+    ///
+    /// The position is encrypted. The caller may not know the event, and must not learn from its number how many events there are.
+    pub(crate) async fn position_at(&self, caller: &Caller, seq: i64) -> Result<String> {
+        let newest = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.newest_event_seq(seq).await?) }));
+        let sealed = self.secrets.seal(POSITION, &newest.await?.to_string()).map_err(Error::internal)?;
+        Ok(sealed.ciphertext)
+    }
+
+    /// The number of the event in a position. `None` if the text is not a position.
+    fn seq_of_position(&self, text: &str) -> Option<i64> {
+        let sealed = Sealed { key_id: self.secrets.key_id().to_owned(), ciphertext: text.to_owned() };
+        self.secrets.open(POSITION, &sealed).ok()?.parse().ok()
     }
 
     /// An event of the outbox without its payload.

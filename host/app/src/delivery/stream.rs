@@ -39,7 +39,8 @@ pub const PATTERNS_MAX: usize = 50;
 pub struct StreamRequest {
     /// Topic patterns. If the list is empty, the stream shows the events of all records.
     pub topics: Vec<String>,
-    /// The id of the event after which the stream begins. Without it, the stream begins now.
+    /// The id of the event after which the stream begins, or a position that an earlier stream has shown. Without it, the stream
+    /// begins now.
     pub since: Option<String>,
     /// Whether the caller has to pass the gate of GraphQL and MCP ([`Caller::require_platform`]).
     pub needs_platform: bool,
@@ -53,6 +54,9 @@ pub struct StreamForm {
     /// The first frame, which tells the client that the stream is open.
     pub opening: Option<Bytes>,
     pub heartbeat: Option<Bytes>,
+    /// The frame with the position of a stream that begins now. With it, a client whose stream ends before the first event can
+    /// continue from here. Without this function, the stream shows no position.
+    pub position: Option<fn(&str) -> Bytes>,
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
 
@@ -114,14 +118,17 @@ impl App {
 
     /// Opens a stream and returns its frames. Dropping the frames ends the stream.
     ///
+    /// A ticket among the credentials is used up by the last step, so a request that is refused for another reason does not use it up.
+    ///
     /// # Errors
-    /// `unauthorized` if permissions are enforced and the caller is not authenticated. `invalid_request` for malformed topics,
-    /// `not_found` if the outbox does not have the event, `rate_limited` and `unavailable` if there are too many streams.
+    /// `unauthorized` if permissions are enforced and the caller is not authenticated, or if the ticket is no longer valid.
+    /// `invalid_request` for malformed topics, `not_found` if the outbox does not have the event, `rate_limited` and `unavailable` if
+    /// there are too many streams.
     pub async fn open_stream(
         self: &Arc<Self>,
         caller: Caller,
         credentials: &Credentials,
-        request: StreamRequest,
+        mut request: StreamRequest,
     ) -> Result<Frames> {
         self.may_stream(&caller)?;
         if request.needs_platform {
@@ -134,19 +141,27 @@ impl App {
         if patterns.is_empty() {
             patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
         }
+        let position = request.form.position.take().filter(|_| request.since.is_none());
         let since = match request.since {
             Some(since) if since.contains('\0') => {
                 return Err(Error::invalid_request("The id of the event after which to continue has a NUL character."));
             }
-            Some(since) => Some(self.event_seq(&caller, &since).await?),
-            None if self.feed().has_started() => None,
+            Some(since) => Some(self.seq_after_which(&caller, &since).await?),
+            None if self.feed().has_started() && position.is_none() => None,
             // The feed has not begun. On Postgres it waits for open transactions, so it may begin after the next writes. So the
             // stream first reads the outbox from here.
-            None => {
+            None if !self.feed().has_started() => {
                 Some(self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?)
             }
+            // The stream shows every event after the position that it is about to show.
+            None => Some(self.feed().position()),
         };
         let place = self.stream_place(caller.quota_owner())?;
+        let position = match position.zip(since) {
+            Some((frame, seq)) => Some(frame(&self.position_at(&caller, seq).await?)),
+            None => None,
+        };
+        let credentials = self.use_stream_ticket(&caller, credentials).await?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -158,12 +173,13 @@ impl App {
                 None => self.feed().read(patterns),
             },
             app: Arc::clone(self),
-            session_recheck: SessionRecheck::new(self, caller, credentials),
+            session_recheck: SessionRecheck::new(self, caller, &credentials),
             needs_platform: request.needs_platform,
             heartbeat: interval(HEARTBEAT),
             recheck: interval(CALLER_RECHECK),
             draining: request.draining,
             form: request.form,
+            position,
             parts_check: None,
             renewed_for: 0,
             _place: place,
@@ -185,6 +201,8 @@ struct OpenStream {
     recheck: Interval,
     draining: watch::Receiver<bool>,
     form: StreamForm,
+    /// The frame with the stream's position, until it is sent.
+    position: Option<Bytes>,
     /// The event that the stream is about to show, until its visible parts are known.
     parts_check: Option<PartsCheck>,
     /// The number of the last event for which the caller was checked again.
@@ -236,6 +254,9 @@ impl OpenStream {
     async fn next_frame(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.form.opening.take() {
             return Some(opening);
+        }
+        if let Some(position) = self.position.take() {
+            return Some(position);
         }
         loop {
             tokio::select! {

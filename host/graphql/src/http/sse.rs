@@ -135,6 +135,7 @@ impl Graphql {
             needs_platform: true,
             draining: self.draining.clone(),
             form: StreamForm {
+                position: None,
                 opening: alone.then_some(OPENING),
                 heartbeat: alone.then_some(HEARTBEAT),
                 frame: Box::new(move |event| framing.next(&shown.write(event.envelope()))),

@@ -227,6 +227,12 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                 "name": cookie_name,
                 "description": "The signed cookie that sign-up and sign-in set. A write with it has to come from a trusted origin.",
             },
+            "ticket": {
+                "type": "apiKey",
+                "in": "query",
+                "name": "ticket",
+                "description": "A ticket from `POST /api/v1/events/ticket`. It opens one event stream.",
+            },
         }),
     }
 }

@@ -13,6 +13,8 @@ use crate::request::extract::VIEW_AS;
 pub(crate) enum Caller {
     /// Needs a credential, any of the three kinds.
     Known,
+    /// Needs a credential, any of the three kinds, or a ticket.
+    KnownOrTicket,
     /// Needs no credential if the role `public` allows it.
     Granted,
     /// Needs a session. An API key does not count as one.
@@ -141,6 +143,10 @@ impl Operation {
         let every_kind = [json!({ "bearer": [] }), json!({ "apiKey": [] }), json!({ "session": [] })];
         let security = match caller {
             Caller::Known if require_auth => every_kind.to_vec(),
+            Caller::KnownOrTicket => {
+                let without = (!require_auth).then(|| json!({}));
+                every_kind.into_iter().chain([json!({ "ticket": [] })]).chain(without).collect()
+            }
             Caller::Known | Caller::Granted => every_kind.into_iter().chain([json!({})]).collect(),
             Caller::Session => vec![json!({ "bearer": [] }), json!({ "session": [] })],
             Caller::Anyone => vec![json!({ "bearer": [] }), json!({ "session": [] }), json!({})],

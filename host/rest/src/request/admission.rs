@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use blockbase_app::schema::{Error, Resource};
-use blockbase_app::{Action, Caller, Credentials, QuotaOwner};
+use blockbase_app::{Action, Caller, Credentials, GivenTicket, QuotaOwner};
 
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
-use crate::request::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
+use crate::request::extract::{Authenticated, QueryPairs, RequestInfo, authenticated, credentials};
 use crate::request::precondition::refuse_if_match;
 
 /// The maximum size of the body of an administrative operation, in bytes.
@@ -103,6 +103,45 @@ impl FromRequestParts<AppState> for Claiming {
         admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
         Ok(Claiming(credentials))
     }
+}
+
+/// A caller who opens an event stream, with a ticket or with another credential.
+pub(crate) struct StreamOpener(pub(crate) Caller, pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for StreamOpener {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let credentials = match ticket(parts, state).await? {
+            // The cookies do not count, because a browser sends them by itself.
+            Some(ticket) => Credentials { ticket: Some(GivenTicket::new(ticket)), ..credentials(parts) },
+            None => credentials(parts),
+        };
+        let caller = authenticated(parts, state, &credentials).await?;
+        state.app.may_stream(&caller)?;
+        admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
+        Ok(StreamOpener(caller, credentials))
+    }
+}
+
+/// The ticket in the query.
+///
+/// # Errors
+/// If there are several, or if the client also chose to send another credential. It would not be clear which one counts.
+async fn ticket(parts: &mut Parts, state: &AppState) -> Result<Option<String>, ApiError> {
+    // A query that cannot be decoded counts as one without a ticket. It is refused later.
+    let Ok(query) = QueryPairs::from_request_parts(parts, state).await else { return Ok(None) };
+    let mut tickets = query.iter().filter(|(name, _)| *name == "ticket").map(|(_, ticket)| ticket);
+    let Some(ticket) = tickets.next() else { return Ok(None) };
+    if tickets.next().is_some() {
+        return Err(Error::invalid_request("The query has `ticket` more than once.").into());
+    }
+    let other = credentials(parts);
+    if other.bearer.is_some() || other.api_key.is_some() {
+        let message = "The request has a ticket and another credential. Send only one of them.";
+        return Err(Error::invalid_request(message).into());
+    }
+    Ok(Some(ticket.to_owned()))
 }
 
 /// The resource of the platform that an operation works on.

@@ -72,12 +72,17 @@ impl FromRequestParts<AppState> for Authenticated {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let caller = state.app.authenticate(&credentials(parts)).await?;
-        response_room(parts, state, &caller).await?;
-        // The request may have waited for room, so the caller is checked again.
-        state.app.recheck(&caller).await?;
-        Ok(Authenticated(caller))
+        Ok(Authenticated(authenticated(parts, state, &credentials(parts)).await?))
     }
+}
+
+/// The caller with these credentials, who has room for a response.
+pub(crate) async fn authenticated(parts: &Parts, state: &AppState, credentials: &Credentials) -> Result<Caller, ApiError> {
+    let caller = state.app.authenticate(credentials).await?;
+    response_room(parts, state, &caller).await?;
+    // The request may have waited for room, so the caller is checked again.
+    state.app.recheck(&caller).await?;
+    Ok(caller)
 }
 
 /// The credentials of a request, for operations that check them themselves.
@@ -106,6 +111,7 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         bearer,
         api_key: text("x-api-key"),
         cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        ticket: None,
         view_as: text(VIEW_AS),
         renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
         principal: info.map(|info| info.principal.clone()).unwrap_or_default(),

@@ -318,7 +318,7 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in a possible reading order.
-const PAGES: [(&str, &str); 14] = [
+const PAGES: [(&str, &str); 15] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
     ("policies", include_str!("../../../../docs/policies.md")),
@@ -328,6 +328,7 @@ const PAGES: [(&str, &str); 14] = [
     ("graphql", include_str!("../../../../docs/graphql.md")),
     ("mcp", include_str!("../../../../docs/mcp.md")),
     ("openapi", include_str!("../../../../docs/openapi.md")),
+    ("events", include_str!("../../../../docs/events.md")),
     ("webhooks", include_str!("../../../../docs/webhooks.md")),
     ("tasks", include_str!("../../../../docs/tasks.md")),
     ("telemetry", include_str!("../../../../docs/telemetry.md")),
@@ -358,6 +359,7 @@ on_sqlite_first! {
             assert!(!text.contains(r#""errors""#), "{name}: {all}");
             for part in match name {
                 "openapi" => vec!["304"],
+                "events" => vec![r#""topic":"data.parcel.created""#, r#""label":"heavy""#],
                 "tasks" => vec![r#""name":"tidy-up""#, r#""trigger":"manual","status":"succeeded""#],
                 "telemetry" => vec![r#"svc_action_invocations_total{svc_action="complete""#],
                 "blocks" => vec!["Well done!"],

@@ -225,6 +225,13 @@ on_sqlite_first! {
         for body in [json!({ "view": { "sort": "-due" } }), json!([]), json!({ "view": "x".repeat(70_000) })] {
             check("patch", "/api/v1/me/preferences", &admin.patch("/api/v1/me/preferences", body).await);
         }
+        check("post", "/api/v1/events/ticket", &admin.post("/api/v1/events/ticket", json!({})).await);
+        check("post", "/api/v1/events/ticket", &server.call("POST", "/api/v1/events/ticket", None).await);
+        for query in ["?ticket=none", "?ticket=a&ticket=b", "?since=nothing&resume=true"] {
+            let request = server.request("GET", &format!("/api/v1/events/stream{query}"));
+            let request = if query.contains("ticket") { request } else { request.bearer_auth(&admin.token) };
+            check("get", "/api/v1/events/stream", &server.send(request).await);
+        }
         check("post", "/api/v1/objects", &admin.post("/api/v1/objects", json!({ "name": "task" })).await);
     }
 

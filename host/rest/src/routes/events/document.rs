@@ -2,8 +2,8 @@
 
 use blockbase_app::schema::Resource;
 use blockbase_app::{
-    DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText, PATTERNS_MAX, SubscriptionAnswer,
-    TOPICS_DEFAULT, WebhookAnswer,
+    DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText, PATTERNS_MAX, StreamTicketAnswer,
+    SubscriptionAnswer, TOPICS_DEFAULT, WebhookAnswer,
 };
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::components::{instant, list_of};
 use crate::openapi::operation::{
-    Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter,
+    Caller, Operation, Paths, data_with_warnings, header_parameter, headers as response_headers, path_parameter, query_parameter,
 };
 use crate::routes::data::filters_document::paging_parameters;
 use crate::routes::events::deliveries::{
@@ -33,20 +33,38 @@ fn stream(paths: &mut Paths) {
     );
     let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
     let since = "The id of an event. The stream first sends the later events that are still in the outbox, then new events, \
-        without a gap.";
-    let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. A comment comes \
-        every 15 seconds.";
+        without a gap. It can also be the id of a frame of the type `position`.";
+    let resume = "Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again \
+        misses no event.";
+    let last_event_id = "The id of the last frame that the client got. It counts only with `resume=true`. Then it replaces \
+        `since`.";
+    let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. With \
+        `resume=true`, a stream that begins now first sends a frame of the type `position`, whose `id:` is the place where it \
+        begins. A comment comes every 15 seconds.";
     let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
     let stream = Operation::new("events.stream", "events", "Follow events as they are committed")
         .describe(
             "Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as \
-            JSON. Events that the caller may not read are left out.",
+            JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event \
+            after which the stream should continue.",
         )
         .parameter(query_parameter("topics", &topics, patterns))
-        .parameter(query_parameter("since", since, json!({ "type": "string", "format": "uuid" })))
+        .parameter(query_parameter("since", since, json!({ "type": "string" })))
+        .parameter(query_parameter("resume", resume, json!({ "type": "boolean", "default": false })))
+        .parameter(header_parameter("Last-Event-ID", last_event_id, json!({ "type": "string" })))
+        .called_by(Caller::KnownOrTicket)
         .problems(&[400, 404])
         .response(200, json!({ "description": "The stream.", "headers": response_headers(&[]), "content": frames }));
     paths.add("get", "/api/v1/events/stream", stream);
+    let ticket = Operation::new("events.ticket", "events", "Make a ticket that opens an event stream")
+        .describe(
+            "For clients that cannot send a header, such as an `EventSource` of another origin. The ticket opens one stream within \
+            60 seconds, as the value of `ticket` in the query. The stream has the rights that the caller has at each event, and \
+            ends with the session or the API key. The response is 429 if the caller has too many unused tickets \
+            (`SVC_MAX_STREAMS_PER_PRINCIPAL`).",
+        )
+        .answers_data(201, "The ticket.", of::<StreamTicketAnswer>());
+    paths.add("post", "/api/v1/events/ticket", ticket);
 }
 
 fn operation(verb: &str, summary: &str) -> Operation {

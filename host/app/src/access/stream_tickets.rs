@@ -1,0 +1,76 @@
+//! Tickets that open an event stream, when they are used. A ticket opens one stream.
+//!
+//! A ticket refers to the session or the API key that it was made with, and has no rights of its own. So the stream has the rights
+//! of that credential at each event, and ends with it.
+
+use std::sync::Arc;
+
+use blockbase_auth::hash_token;
+use blockbase_schema::Result;
+use blockbase_store::{ReadCost, Service, TicketCredential};
+
+use crate::App;
+use crate::access::identity::invalid_ticket;
+use crate::access::quota::InTurnOf;
+use crate::caller::identity::Identity;
+use crate::caller::{Caller, Credentials, GivenTicket, TicketState};
+
+/// The maximum number of expired tickets that one transaction deletes.
+const PURGED_AT_ONCE: i64 = 500;
+
+impl App {
+    /// The identity of a ticket's credential. `None` if the ticket was made without a credential.
+    pub(super) async fn identity_of_ticket(&self, ticket: TicketState) -> Result<Option<Arc<Identity>>> {
+        let credential = match ticket {
+            TicketState::Used(credential) => credential,
+            TicketState::Unused(ticket) => {
+                let (hash, now) = (hash_token(&ticket), self.clock.now());
+                let found = self.store.read_as_service(ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.stream_ticket(&hash, now).await?) })
+                });
+                found.await?.ok_or_else(invalid_ticket)?
+            }
+        };
+        let identity = match credential {
+            None => return Ok(None),
+            Some(TicketCredential::ApiKey(hash)) => self.identity_of_key_hash(hash).await?,
+            // Nobody could tell the browser that its session was extended.
+            Some(TicketCredential::Session(hash)) => self.identity_of_token_hash(hash, false).await?.0,
+        };
+        identity.map(Some).ok_or_else(invalid_ticket)
+    }
+
+    /// Uses up the ticket among the credentials. The result are the credentials with which the caller of the stream is checked again.
+    /// Of several concurrent requests with one ticket, only one succeeds.
+    ///
+    /// # Errors
+    /// `unauthorized` if the ticket is not valid any more.
+    pub(crate) async fn use_stream_ticket(&self, caller: &Caller, credentials: &Credentials) -> Result<Credentials> {
+        let Some(GivenTicket(TicketState::Unused(ticket))) = &credentials.ticket else { return Ok(credentials.clone()) };
+        let (hash, now) = (hash_token(ticket), self.clock.now());
+        // The write frees room, so it is made even if the disk is nearly full.
+        let used = self.store.write_in_reserve(InTurnOf(caller.quota_owner().clone()), move |connection| {
+            Box::pin(async move { Ok(connection.use_stream_ticket(&hash, now).await?) })
+        });
+        let credential = used.await?.ok_or_else(invalid_ticket)?;
+        Ok(Credentials { ticket: Some(GivenTicket(TicketState::Used(credential))), ..credentials.clone() })
+    }
+
+    /// Deletes the tickets that have expired.
+    pub async fn purge_stream_tickets(&self) -> Result<u64> {
+        let mut purged = 0;
+        loop {
+            let now = self.clock.now();
+            let gone = self
+                .store
+                .write_in_reserve(Service, move |connection| {
+                    Box::pin(async move { Ok(connection.purge_stream_tickets(now, PURGED_AT_ONCE).await?) })
+                })
+                .await?;
+            purged += gone;
+            if gone == 0 {
+                return Ok(purged);
+            }
+        }
+    }
+}
