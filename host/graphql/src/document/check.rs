@@ -216,7 +216,9 @@ impl<'d> Check<'d> {
             Root::Aggregate(_) => Some(Of::Leaves(LeafType::Aggregate)),
             Root::UpdateMany(_) => Some(Of::Leaves(LeafType::Written)),
             Root::Events => Some(Of::Leaves(LeafType::Event)),
-            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
+            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Batch | Root::Action(..) => {
+                Some(Of::Leaf)
+            }
         };
         if let Some(below) = below {
             self.below(field, below);
