@@ -242,7 +242,8 @@ bb_result bb_data_delete_many(const char *object, bb_json ids);
 // Links by a many_to_many relation key: how many links are new, or how many were removed.
 bb_result bb_data_link(const char *object, const char *id, const char *relation, bb_json ids);
 bb_result bb_data_unlink(const char *object, const char *id, const char *relation, bb_json ids);
-// Several writes, all or none: `[{ op: "create" | "update" | "delete", object, id?, values? }]` to their results in order.
+// Several writes, all or none: `[{ op: "create" | "update" | "upsert" | "delete" | "link" | "unlink", object, id?, values?, onConflict?, relation?,
+// ids? }]` to their results in order. `{ "$ref": "0.id" }` is a field of an earlier result.
 bb_result bb_data_batch(bb_json operations);
 
 // ---- The rest of the service ----

@@ -205,10 +205,18 @@ export namespace data {
     where?: Condition;
   }
 
+  /** A field of the result of an earlier operation of the same batch: `{ $ref: "0.id" }`. */
+  interface Reference {
+    $ref: string;
+  }
+
+  /** A value in `values` can also be a `Reference`, except in a column of JSON. */
   type Operation =
     | { op: "create"; object: string; values: Row }
-    | { op: "update"; object: string; id: string; values: Row }
-    | { op: "delete"; object: string; id: string };
+    | { op: "update"; object: string; id: string | Reference; values: Row; ifVersion?: string }
+    | { op: "upsert"; object: string; values: Row; onConflict: string[] }
+    | { op: "delete"; object: string; id: string | Reference; ifVersion?: string }
+    | { op: "link" | "unlink"; object: string; id: string | Reference; relation: string; ids: (string | Reference)[] };
 
   function query<T = Row>(object: string, query?: Query): Page<T>;
   /** The record. Null if it does not exist or the block may not see it. `expand` names relation keys. */
@@ -231,10 +239,13 @@ export namespace data {
   function link(object: string, id: string, relation: string, ids: string[]): number;
   /** Returns the number of removed links. */
   function unlink(object: string, id: string, relation: string, ids: string[]): number;
-  /** Makes several writes, all or none. Returns their results in order: a record, true for a deleted record, null for a missing one. */
+  /**
+   * Makes several writes, all or none. Returns their results in order: a record, `{ created, data }` for an upsert, the number of links, true
+   * for a deleted record, null for a missing one.
+   */
   function batch(operations: Operation[]): any[];
   export { query, get, aggregate, create, createMany, update, upsert, deleteMany, link, unlink, batch };
-  export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, Operation };
+  export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, Reference, Operation };
 }
 
 export namespace config {

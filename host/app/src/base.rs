@@ -2,6 +2,7 @@
 //! parts share.
 
 pub(crate) mod answer;
+pub(crate) mod at;
 pub(crate) mod clock;
 pub(crate) mod frames;
 pub(crate) mod offload;

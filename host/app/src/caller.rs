@@ -19,6 +19,9 @@ use blockbase_store::{TicketCredential, UserRow};
 use crate::caller::check_basis::{CheckBasis, CheckedRights};
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
 
+/// The resource of a grant for everything, future objects included.
+const EVERY_RESOURCE: &str = "*";
+
 /// The credentials that a request presented. Surfaces only take them out of their headers.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
@@ -327,6 +330,25 @@ impl Caller {
     /// as records.
     pub fn may_data(&self, object: &str, action: Action) -> bool {
         self.may(object, action) && (object != USERS || action == Action::Read)
+    }
+
+    /// Whether the caller may create, change or delete some records of an object.
+    pub fn may_write(&self, object: &str) -> bool {
+        [Action::Create, Action::Update, Action::Delete].into_iter().any(|action| self.may_data(object, action))
+    }
+
+    /// Requires the right to write some records of at least one object, or of every future object.
+    ///
+    /// # Errors
+    /// `unauthorized` for callers without a credential, `forbidden` for others.
+    pub(crate) fn admit_to_writes(&self, registry: &Registry) -> Result<()> {
+        if self.may_write(EVERY_RESOURCE) || registry.objects().any(|object| self.may_write(object.name())) {
+            return Ok(());
+        }
+        match self.is_known() {
+            true => Err(Error::new(Code::Forbidden, "You need the permission to create, update or delete records.")),
+            false => Err(Error::unauthenticated()),
+        }
     }
 
     /// The resources that the caller's grants name.

@@ -74,7 +74,7 @@ pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
 pub use records::read::{ListAnswer, PaginationAnswer, write_warnings};
 pub use records::versions::{Condition, RecordAnswer};
-pub use records::writes::{BulkAnswer, Chosen, Upserted, WriteAnswer, WriteRequest, WrittenAnswer};
+pub use records::writes::{Batch, BatchAnswer, BulkAnswer, Chosen, Upserted, WrittenAnswer};
 pub use schema_change::visible::Visible;
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,

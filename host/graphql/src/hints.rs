@@ -12,8 +12,8 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
         // GraphQL's GET requests accept this header, as those of REST do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record. Its filters are
-        // members of an argument.
+        Hint::ReadAgain => "Its version no longer matches. Read the record again through the REST API, and send its new ETag.",
+        // GraphQL does not manage blocks, users or the schema, and lists no past events. Its filters are members of an argument.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
@@ -24,7 +24,6 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
         | Hint::Cascade
-        | Hint::ReadAgain
         | Hint::FilterByField
         | Hint::Filter { .. } => return None,
     };

@@ -19,8 +19,8 @@ use blockbase_app::{LinkChange, Visible};
 use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
-use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
-use crate::view::types::{Input, Related, Scalar, Test, VisibleObjects, enum_values};
+use crate::view::root::{BATCH, EVENTS, OBJECTS, Root, SCHEMA_VERSION};
+use crate::view::types::{Input, Related, Scalar, VisibleObjects, Test, enum_values};
 
 /// One view: see the description of this module.
 pub(crate) struct View {
@@ -123,8 +123,17 @@ impl View {
         by_id.or_else(|| name.strip_suffix("_aggregate").and_then(|name| self.object(name)).cloned().map(Root::Aggregate))
     }
 
+    /// Whether the view shows an object whose records can be written.
+    pub(crate) fn has_batch(&self) -> bool {
+        self.objects().any(|object| !object.is_users())
+    }
+
     /// The mutation with this name.
     pub(crate) fn mutation(&self, name: &str) -> Option<Root> {
+        // The names of all other mutations have an underscore.
+        if name == BATCH {
+            return self.has_batch().then_some(Root::Batch);
+        }
         let of = |prefix: &str, root: fn(Arc<Object>) -> Root| {
             name.strip_prefix(prefix).and_then(|name| self.written(name)).cloned().map(root)
         };

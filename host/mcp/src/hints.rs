@@ -14,8 +14,9 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
-        // No tool manages blocks, users or the schema, lists events, views the service as a role, or requires a state of a record. Filters
-        // are members of an argument.
+        Hint::ReadAgain => "Its version no longer matches. Read the record again through the REST API, and send its new ETag.",
+        // No tool manages blocks, users or the schema, lists events, or views the service as a role. Filters are members of an
+        // argument.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
@@ -27,7 +28,6 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
         | Hint::Cascade
-        | Hint::ReadAgain
         | Hint::FilterByField
         | Hint::Filter { .. } => return None,
     };

@@ -41,12 +41,13 @@ pub(crate) enum Tool {
     BulkCreateRecords,
     BulkUpdateRecords,
     BulkDeleteRecords,
+    BatchRecords,
     LinkRecords,
     UnlinkRecords,
 }
 
 impl Tool {
-    pub(crate) const ALL: [Tool; 14] = [
+    pub(crate) const ALL: [Tool; 15] = [
         Tool::ListObjects,
         Tool::GetObject,
         Tool::QueryData,
@@ -59,6 +60,7 @@ impl Tool {
         Tool::BulkCreateRecords,
         Tool::BulkUpdateRecords,
         Tool::BulkDeleteRecords,
+        Tool::BatchRecords,
         Tool::LinkRecords,
         Tool::UnlinkRecords,
     ];
@@ -77,6 +79,7 @@ impl Tool {
             Tool::BulkCreateRecords => "bulk_create_records",
             Tool::BulkUpdateRecords => "bulk_update_records",
             Tool::BulkDeleteRecords => "bulk_delete_records",
+            Tool::BatchRecords => "batch_records",
             Tool::LinkRecords => "link_records",
             Tool::UnlinkRecords => "unlink_records",
         }
@@ -85,13 +88,14 @@ impl Tool {
     /// Whether a block's action may have this tool's name. The action may have been installed before the tool existed, and then keeps the
     /// name.
     pub(crate) fn yields_to_actions(self) -> bool {
-        self == Tool::BulkUpdateRecords
+        matches!(self, Tool::BulkUpdateRecords | Tool::BatchRecords)
     }
 
-    /// The permissions on an object that the tool needs. A tool that only describes objects needs none.
+    /// The permissions on an object that the tool needs. A tool that only describes objects needs none. A batch needs those of its
+    /// operations.
     pub(crate) fn needs(self) -> &'static [Action] {
         match self {
-            Tool::ListObjects | Tool::GetObject => &[],
+            Tool::ListObjects | Tool::GetObject | Tool::BatchRecords => &[],
             Tool::QueryData | Tool::GetRecord | Tool::AggregateData => &[Action::Read],
             Tool::CreateRecord | Tool::BulkCreateRecords => &[Action::Create],
             Tool::UpdateRecord | Tool::BulkUpdateRecords | Tool::LinkRecords | Tool::UnlinkRecords => &[Action::Update],
@@ -99,20 +103,24 @@ impl Tool {
             Tool::DeleteRecord | Tool::BulkDeleteRecords => &[Action::Delete],
         }
     }
+
+    /// Whether the caller may use the tool on some records of an object.
+    fn is_for(self, caller: &Caller, object: &str) -> bool {
+        match self {
+            Tool::BatchRecords => caller.may_write(object),
+            tool => tool.needs().iter().all(|action| caller.may_data(object, *action)),
+        }
+    }
 }
 
 /// The resource of a grant for all objects, including future ones.
 const EVERY_OBJECT: &str = "*";
 
-fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
-    needed.iter().all(|action| caller.may_data(resource, *action))
-}
-
 /// Whether the caller may use a tool on objects that do not exist yet. Then the tool is shown even if there are no objects.
 fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
-    match tool.needs() {
-        [] => caller.holds(Resource::Objects, Action::Read),
-        needed => may_all(caller, EVERY_OBJECT, needed),
+    match tool {
+        Tool::ListObjects | Tool::GetObject => caller.holds(Resource::Objects, Action::Read),
+        tool => tool.is_for(caller, EVERY_OBJECT),
     }
 }
 
@@ -134,9 +142,8 @@ impl VisibleTools {
     pub(crate) fn to(app: &App, caller: &Caller) -> VisibleTools {
         let visible = app.visible(caller);
         let tools = Tool::ALL.into_iter().filter_map(|tool| {
-            let needed = tool.needs();
-            let objects: Vec<String> =
-                visible.objects.iter().map(|(name, _)| name).filter(|name| may_all(caller, name, needed)).cloned().collect();
+            let objects = visible.objects.iter().map(|(name, _)| name).filter(|name| tool.is_for(caller, name));
+            let objects: Vec<String> = objects.cloned().collect();
             (reaches_every_object(caller, tool) || !objects.is_empty()).then_some((tool, objects))
         });
         let actions = visible.actions.iter().map(|(block, place)| VisibleAction {

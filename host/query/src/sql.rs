@@ -10,7 +10,8 @@ mod writer;
 
 pub use param::{Param, Statement};
 pub use read::{
-    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, lock, owners, related, visible,
+    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, lock, owners, read_many,
+    related, visible,
 };
 pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,

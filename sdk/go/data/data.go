@@ -164,7 +164,9 @@ func Unlink(object, id, relation string, ids []string) (int, error) {
 	return int(count), err
 }
 
-// Batch makes several writes, all or none: `[{ op: "create" | "update" | "delete", object, id?, values? }]` to their results in order.
+// Batch makes several writes, all or none, and answers with their results in order: a record, `{ created, data }` of an upsert, the
+// number of links, true for a deleted record, null for a missing one. An operation is `{ op: "create" | "update" | "upsert" | "delete" |
+// "link" | "unlink", object, id?, values?, onConflict?, relation?, ids? }`; `{ "$ref": "0.id" }` is a field of an earlier result.
 func Batch(operations any) ([]json.RawMessage, error) {
 	text, err := wire.Encode(operations)
 	if err != nil {

@@ -109,7 +109,12 @@ def unlink(object: str, id: str, relation: str, ids: Iterable[str]) -> int:
 
 
 def batch(operations: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Several writes, all or none: `[{ op: "create" | "update" | "delete", object, id?, values? }]` to their results in order."""
+    """Several writes, all or none; their results in order.
+
+    `[{ op: "create" | "update" | "upsert" | "delete" | "link" | "unlink", object, id?, values?, onConflict?, relation?, ids? }]`;
+    `{ "$ref": "0.id" }` is a field of an earlier result. A result is a record, `{ created, data }` of an upsert, the number of links, True
+    for a deleted record, None for a missing one.
+    """
     return _call("batch", _json.dumps(list(operations)))
 
 

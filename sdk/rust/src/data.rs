@@ -122,8 +122,17 @@ pub fn delete_many(object: &str, ids: &[String]) -> Result<Vec<String>, Error> {
     data::delete_many(object, ids).map_err(Error::of_host)
 }
 
-/// Makes several writes. Either all or none of them take effect. The form is `[{ op, object, id?, values? }]`. Returns their
-/// results in order.
+/// Makes several writes. Either all or none of them take effect. The form is `[{ op: "create" | "update" | "upsert" | "delete" |
+/// "link" | "unlink", object, id?, values?, onConflict?, relation?, ids? }]`. Instead of an id or a value, [`reference`] takes a
+/// field of an earlier result.
+///
+/// Returns the results in order: a record, `{ created, data }` for an upsert, the number of links, `true` for a deleted record,
+/// null for a missing one.
 pub fn batch(operations: impl Serialize) -> Result<Vec<serde_json::Value>, Error> {
     Ok(serde_json::from_str(&data::batch(&serde_json::to_string(&operations)?).map_err(Error::of_host)?)?)
+}
+
+/// A field of the result of an earlier operation of the same [`batch`]: `reference(0, "id")`.
+pub fn reference(operation: usize, field: &str) -> serde_json::Value {
+    serde_json::json!({ "$ref": format!("{operation}.{field}") })
 }

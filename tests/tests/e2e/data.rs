@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregates;
 pub(crate) mod bad_fields;
+pub(crate) mod batch;
 pub(crate) mod bulk;
 pub(crate) mod bulk_where;
 pub(crate) mod conditional;

@@ -9,7 +9,7 @@ use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::Manifest;
 
 /// Tools of MCP that do not come from blocks.
-pub const TOOLS: [&str; 14] = [
+pub const TOOLS: [&str; 15] = [
     "list_objects",
     "get_object",
     "query_data",
@@ -22,6 +22,7 @@ pub const TOOLS: [&str; 14] = [
     "bulk_create_records",
     "bulk_update_records",
     "bulk_delete_records",
+    "batch_records",
     "link_records",
     "unlink_records",
 ];

@@ -11,6 +11,7 @@ use blockbase_schema::{Code, Error, Object, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
 
+use crate::base::at::at_operation;
 use crate::outbox::record_events::{Pending, WriteContext};
 
 impl WriteContext {
@@ -36,9 +37,24 @@ impl WriteContext {
 
     /// Notes that rows are new.
     pub(crate) fn made(&mut self, object: &Arc<Object>, access: &Access, ids: Vec<Uuid>) {
+        if self.operation.is_some() {
+            self.new_records.extend(ids.iter().map(|id| (object.id, *id)));
+        }
         let Some(checks) = access.checks() else { return };
         let leaves = Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect());
-        self.checks.push(Pending { object: Arc::clone(object), ids, leaves });
+        self.note(object, ids, leaves);
+    }
+
+    /// Notes that rows have to meet a condition at the end of the call. Rows with the same condition are checked together.
+    fn note(&mut self, object: &Arc<Object>, ids: Vec<Uuid>, leaves: Condition) {
+        if leaves.is_true() {
+            return;
+        }
+        let rows = ids.into_iter().map(|id| (id, self.operation));
+        match self.checks.iter_mut().find(|known| known.object.id == object.id && known.leaves == leaves) {
+            Some(known) => known.rows.extend(rows),
+            None => self.checks.push(Pending { object: Arc::clone(object), rows: rows.collect(), leaves }),
+        }
     }
 
     /// Notes that rows are about to be changed.
@@ -72,7 +88,7 @@ impl WriteContext {
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
         for (numbers, ids) in by_grants {
             let leaves = Condition::any(numbers.iter().map(|number| checks[*number].leaves.condition(object)).collect());
-            self.checks.push(Pending { object: Arc::clone(object), ids, leaves });
+            self.note(object, ids, leaves);
         }
         Ok(())
     }
@@ -82,14 +98,16 @@ impl WriteContext {
     /// # Errors
     /// `forbidden`.
     pub(crate) async fn check_rows(&mut self, connection: &mut Connection) -> Result<()> {
-        for Pending { object, ids, leaves } in std::mem::take(&mut self.checks) {
-            if leaves.is_true() {
-                continue;
-            }
+        for Pending { object, rows, leaves } in std::mem::take(&mut self.checks) {
             let failing = Scope::Where(Arc::new(leaves.complement()));
-            if !within(connection, &object, &failing, ids).await?.is_empty() {
+            let failing = within(connection, &object, &failing, rows.iter().map(|(id, _)| *id).collect()).await?;
+            if let Some((_, operation)) = rows.iter().find(|(id, _)| failing.contains(id)) {
                 let message = format!("Your permissions do not allow a record of `{}` to be like this.", object.name());
-                return Err(Error::new(Code::Forbidden, message));
+                let error = Error::new(Code::Forbidden, message);
+                return Err(match operation {
+                    Some(index) => at_operation(*index, error),
+                    None => error,
+                });
             }
         }
         Ok(())

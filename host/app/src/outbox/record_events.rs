@@ -1,5 +1,6 @@
 //! Events about changes of records: the record before and after, the difference, and the actor.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,6 +41,13 @@ pub(crate) struct WriteContext {
     held: Vec<i64>,
     /// The conditions that written rows have to meet at the end of the call.
     pub(crate) checks: Vec<Pending>,
+    /// The index of the running operation, if the call has several and its errors name the index.
+    pub(crate) operation: Option<usize>,
+    /// The records that earlier operations of the call have made, each with the number of its object. The caller may refer to
+    /// them, even if they may not read them yet.
+    pub(crate) new_records: HashSet<(i64, Uuid)>,
+    /// The maximum number of records or links of one operation.
+    pub(crate) records_max: usize,
     /// The guest who writes, until it is checked that the guest still exists.
     guest: Option<String>,
 }
@@ -47,7 +55,8 @@ pub(crate) struct WriteContext {
 /// Rows that have to meet a condition at the end of the call.
 pub(crate) struct Pending {
     pub(super) object: Arc<Object>,
-    pub(super) ids: Vec<Uuid>,
+    /// Each row with the index of the operation that wrote it.
+    pub(super) rows: Vec<(Uuid, Option<usize>)>,
     pub(super) leaves: Condition,
 }
 
@@ -83,6 +92,9 @@ impl App {
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
             checks: Vec::new(),
+            operation: None,
+            new_records: HashSet::new(),
+            records_max: self.settings.bulk_records_max,
             guest: caller.identity().filter(|identity| identity.user.is_anonymous).map(|identity| identity.user.id.clone()),
         }
     }
@@ -92,6 +104,16 @@ impl WriteContext {
     /// The context in which conditions of grants are read.
     pub(crate) fn grant_context(&self) -> GrantContext<'_> {
         GrantContext { registry: &self.registry, now: self.now, shapes: &self.shapes }
+    }
+
+    /// The registry without the fields that the caller may not know.
+    pub(crate) fn known(&self) -> Arc<Registry> {
+        self.shapes.registry(&self.registry, &self.caller.known_objects(&self.grant_context()))
+    }
+
+    /// The id of a new record.
+    pub(crate) fn new_id(&self) -> Uuid {
+        self.clock.id(self.now)
     }
 
     /// Locks an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as

@@ -9,9 +9,9 @@ use blockbase_schema::{Code, Error, Result};
 /// The maximum number of bytes of the records that one write changes or deletes, together with their new values. A transaction
 /// keeps each record several times: before the change, after it, and in its event.
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// The maximum number of further records that one deletion may delete or change, besides those that the request names.
-pub(crate) const BEYOND_MAX: usize = 10_000;
-/// The maximum number of links that one deletion may remove.
+/// The maximum number of further records that one call may delete or change, besides those that the request names.
+const BEYOND_MAX: usize = 10_000;
+/// The maximum number of links that one call may make or remove, unless it only changes the links of one record.
 pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
 /// The number of bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
@@ -21,6 +21,11 @@ pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 pub(crate) struct Touched {
     records: usize,
     bytes: usize,
+    /// The bytes of values that references of a batch have copied.
+    copied: usize,
+    /// The records that depend on deleted ones.
+    beyond: usize,
+    links: usize,
 }
 
 impl Touched {
@@ -33,6 +38,37 @@ impl Touched {
         self.records += records;
         self.bytes = self.bytes.saturating_add(bytes);
         match self.records > 1 && self.bytes > TOUCHED_BYTES_MAX {
+            true => Err(too_large()),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts values that references copy. Without a limit, a small request could store any amount of data.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn count_copied(&mut self, bytes: usize) -> Result<()> {
+        self.copied = self.copied.saturating_add(bytes);
+        if self.copied > TOUCHED_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+    }
+
+    /// Returns how many further records may be deleted or changed because they depend on deleted ones.
+    pub(crate) fn beyond_left(&self) -> usize {
+        BEYOND_MAX.saturating_sub(self.beyond)
+    }
+
+    /// Counts records that depend on deleted ones.
+    pub(crate) fn count_beyond(&mut self, records: usize) {
+        self.beyond += records;
+    }
+
+    /// Counts links that are made or removed. The links of a single record have their own limits.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn count_links(&mut self, links: usize) -> Result<()> {
+        self.links += links;
+        match self.records > 1 && self.links > LINKS_BEYOND_MAX {
             true => Err(too_large()),
             false => Ok(()),
         }
@@ -75,6 +111,8 @@ mod tests {
 
         let mut touched = Touched::default();
         touched.count(2, TOUCHED_BYTES_MAX).expect("as much as may be");
+        touched.count_links(LINKS_BEYOND_MAX).expect("as many as may be");
+        assert_eq!(touched.count_links(1).expect_err("a link more").code, Code::AnswerTooLarge);
         assert_eq!(touched.count(0, 1).expect_err("a byte more").code, Code::AnswerTooLarge);
     }
 }

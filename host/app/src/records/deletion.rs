@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, owner};
-use crate::outbox::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
+use crate::outbox::touched::{EVENT_BYTES_AT_ONCE, too_large};
 use crate::records::links::{DeletedRecord, take_links};
 use crate::records::versions::{Condition, check_condition, precondition_failed};
 use crate::records::writes::record_change;
@@ -66,12 +66,14 @@ pub(crate) async fn delete_records(
     if context.registry.deletes_beyond(object.name()) {
         collect(connection, context, object, ids.clone(), &mut cascade).await?;
     }
+    context.touched.count_beyond(cascade.deleted.len() + cascade.cleared.len());
     check_restrictions(connection, context, object, &ids, &cascade).await?;
     clear(connection, context, &cascade).await?;
     let along = cascade.deleted.iter().map(|(object, id, record)| (object, *id, record));
     let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
     let gone = gone.map(|(object, id, record)| DeletedRecord { object: object.as_ref(), id, owner: owner(object, record) });
-    take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
+    let unlinked = take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
+    context.touched.count_links(unlinked)?;
     // All records are deleted in one statement, because the engine checks references at the end of a statement. Deep chains are
     // deleted level by level, from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
@@ -138,7 +140,7 @@ async fn collect(
             context.hold(connection, holder).await?;
             // It first reads only the ids. If a record is already known, the references form a circle, and the record is not read
             // again.
-            let room = BEYOND_MAX - (cascade.deleted.len() + cascade.cleared.len()).min(BEYOND_MAX);
+            let room = context.touched.beyond_left().saturating_sub(cascade.deleted.len() + cascade.cleared.len());
             let others = referring_unseen(connection, holder, *column, &ids, &cascade.seen, room + 1).await?;
             if others.len() > room {
                 return Err(too_large());

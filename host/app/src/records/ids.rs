@@ -10,11 +10,14 @@ use crate::App;
 impl App {
     /// Refuses more records than one call may write (`SVC_MAX_BULK`).
     pub fn check_bulk_size(&self, records: usize) -> Result<()> {
-        let most = self.settings.bulk_records_max;
-        match records <= most {
-            true => Ok(()),
-            false => Err(Error::invalid_request(format!("One call writes {most} records at most; send several calls."))),
-        }
+        check_size(records, self.settings.bulk_records_max)
+    }
+}
+
+pub(crate) fn check_size(records: usize, most: usize) -> Result<()> {
+    match records <= most {
+        true => Ok(()),
+        false => Err(Error::invalid_request(format!("One call writes {most} records at most; send several calls."))),
     }
 }
 

@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::plan::{LinkPlan, RecordPlan};
-use blockbase_query::{Access, Action, sql};
-use blockbase_schema::{Code, Error, Object, Registry, Relation, RelationShape, RelationshipKind, Result, json};
+use blockbase_query::{Access, Action, GrantContext, sql};
+use blockbase_schema::{Code, Error, Object, Relation, RelationShape, RelationshipKind, Result, json};
 use blockbase_store::{Connection, DbError};
 use uuid::Uuid;
 
-use crate::App;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
-use crate::records::ids::parse_ids;
+use crate::records::ids::{check_size, parse_ids};
 use crate::records::read::record_id;
 
 /// The kind of change.
@@ -29,68 +28,84 @@ pub(crate) struct Linkable {
     object: Arc<Object>,
     access: Access,
     relation: Relation,
+    target: Arc<Object>,
     target_access: Access,
 }
 
-impl App {
+impl Linkable {
     /// The relation `key` of an object, for a caller who may update the object and read the other side's records.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation.
-    pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
-        let (object, access) = caller.object(&self.grant_context(registry), object, Action::Update)?;
+    pub(crate) fn find(caller: &Caller, grant_context: &GrantContext<'_>, object: &str, key: &str) -> Result<Linkable> {
+        let registry = grant_context.registry;
+        let (object, access) = caller.object(grant_context, object, Action::Update)?;
         let relation = registry
             .relation(object.name(), key)
             .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
             .cloned()
             .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
         let access = access.linking(&relation)?;
-        let target_access = caller.access_to(&self.grant_context(registry), &relation.related, Action::Read)?;
-        Ok(Linkable { object, access, relation, target_access })
+        let target_access = caller.access_to(grant_context, &relation.related, Action::Read)?;
+        let target = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
+        Ok(Linkable { object, access, target: Arc::clone(target), relation, target_access })
     }
 
-    /// Links a record with others, or unlinks it. Returns how many links changed. `None` if the record does not exist.
-    ///
+    /// Adds the objects that a change of links locks.
+    pub(crate) fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
+        objects.extend([Arc::clone(&self.object), Arc::clone(&self.target)]);
+        self.access.objects_into(objects);
+    }
+}
+
+/// A change of links that is ready to run.
+pub(crate) struct LinkStep {
+    plan: LinkPlan,
+    access: Access,
+    change: LinkChange,
+}
+
+impl LinkStep {
     /// The caller needs update on the object, and read on the object of the other side. Rows of the other side that the caller
-    /// may not read count as missing.
+    /// may not read count as missing. `None` if the text of the record's id is not a valid id.
     ///
     /// # Errors
-    /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that does not exist.
-    /// Then nothing is linked.
-    pub async fn change_links(
-        &self,
-        caller: &Caller,
-        object: &str,
-        id: &str,
-        key: &str,
+    /// `not_found` for a relation key that is not many_to_many; `invalid_value` for an id that is not a UUID; `invalid_request`
+    /// for too many ids.
+    pub(crate) fn new(
+        context: &WriteContext,
+        (object, id, key): (&str, &str, &str),
         ids: &[String],
         change: LinkChange,
-    ) -> Result<Option<usize>> {
-        self.on_schema(caller, move |registry| async move {
-            let Linkable { object, access, relation, target_access } = self.linkable(caller, &registry, object, key)?;
-            self.check_bulk_size(ids.len())?;
-            let targets = parse_ids(ids)?;
-            let target = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
-            let Some(id) = record_id(id) else { return Ok(None) };
-            let plan = LinkPlan {
-                record: RecordPlan::new(&object, &access, id),
-                relation,
-                target: target.clone(),
-                target_scope: target_access.scope().clone(),
-                target_ids: targets,
-            };
-            let mut context = self.write_context(caller, &registry);
-            self.store
-                .write(self.by(caller), move |connection| {
-                    Box::pin(async move {
-                        let changed = run(connection, plan, &mut context, &access, change).await?;
-                        context.check_rows(connection).await?;
-                        Ok(changed)
-                    })
-                })
-                .await
-        })
-        .await
+    ) -> Result<Option<LinkStep>> {
+        let Linkable { object, access, relation, target, target_access } =
+            Linkable::find(&context.caller, &context.grant_context(), object, key)?;
+        check_size(ids.len(), context.records_max)?;
+        let target_ids = parse_ids(ids)?;
+        let Some(id) = record_id(id) else { return Ok(None) };
+        let record = RecordPlan::new(&object, &access, id);
+        let plan = LinkPlan { record, relation, target, target_scope: target_access.scope().clone(), target_ids };
+        Ok(Some(LinkStep { plan, access, change }))
+    }
+
+    /// Adds the objects that the change locks.
+    pub(crate) fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
+        objects.extend([Arc::clone(&self.plan.record.object), Arc::clone(&self.plan.target)]);
+        self.access.objects_into(objects);
+    }
+
+    pub(crate) fn change(&self) -> LinkChange {
+        self.change
+    }
+
+    /// Makes or removes the links. Returns how many changed. `None` if the record does not exist.
+    ///
+    /// # Errors
+    /// `foreign_key_violation` for an id to link that does not exist. Then nothing is linked.
+    pub(crate) async fn run(self, connection: &mut Connection, context: &mut WriteContext) -> Result<Option<usize>> {
+        context.touched.count(1, 0)?;
+        context.touched.count_links(self.plan.target_ids.len())?;
+        run(connection, self.plan, context, &self.access, self.change).await
     }
 }
 
@@ -112,7 +127,9 @@ async fn run(
             .with_field("ids")
     };
     let visible = sql::visible(dialect, &plan.target, &plan.target_scope, plan.target_ids.clone());
-    let visible = ids(connection.fetch_rows(visible).await.map_err(|error| error.on(&plan.target))?)?;
+    let mut visible = ids(connection.fetch_rows(visible).await.map_err(|error| error.on(&plan.target))?)?;
+    let new = plan.target_ids.iter().filter(|id| context.new_records.contains(&(plan.target.id, **id)));
+    visible.extend(new);
     let mut plan = plan.clone();
     match change {
         LinkChange::Add => {
@@ -172,10 +189,12 @@ const EVENT_TARGETS_MAX: usize = 1000;
 /// deleted, the event belongs to the target. But if only the source shows the relation, the event belongs to the source, which is
 /// not deleted. This is so if the relationship is between an object and itself, or if the target is a user.
 ///
+/// Returns how many links it removed.
+///
 /// # Errors
 /// `answer_too_large` if there are more links than one deletion may remove.
-pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[DeletedRecord<'_>]) -> Result<()> {
-    take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
+pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[DeletedRecord<'_>]) -> Result<usize> {
+    take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await
 }
 
 /// Does the same for some of the links: about `most`. Returns how many it removed.

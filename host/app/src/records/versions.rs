@@ -23,6 +23,25 @@ pub enum Condition {
     Etag(String),
 }
 
+impl Condition {
+    /// Reads one strong ETag with its quotes, or `*`.
+    ///
+    /// # Errors
+    /// What is wrong, as the end of a sentence.
+    pub fn parse(value: &str) -> Result<Condition, &'static str> {
+        let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        match quoted {
+            _ if value == "*" => Ok(Condition::Exists),
+            _ if value.is_empty() => Err("it is empty"),
+            _ if value.starts_with("W/") => Err("it is a weak ETag, but a change needs a strong one"),
+            Some("") => Err("its ETag is empty"),
+            Some(inner) if !inner.contains(['"', ' ', '\t']) => Ok(Condition::Etag(value.to_owned())),
+            _ if value.contains(',') => Err("it is a list"),
+            _ => Err("it is not an ETag in quotes"),
+        }
+    }
+}
+
 impl App {
     /// The strong ETag of a state of a record, with its quotes.
     pub fn etag(&self, version: &RecordVersion) -> String {
@@ -64,4 +83,34 @@ pub(crate) fn check_condition(
 
 pub(crate) fn precondition_failed() -> Error {
     Error::new(Code::PreconditionFailed, "The record was changed meanwhile.").with_hint(Hint::ReadAgain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_strong_etag_or_a_star_is_taken() {
+        assert_eq!(Condition::parse("*"), Ok(Condition::Exists));
+        for good in ["\"a\"", "\"Wm_-0\"", "\"a,b\""] {
+            assert_eq!(Condition::parse(good), Ok(Condition::Etag(good.to_owned())), "{good}");
+        }
+        for bad in [
+            "",
+            "a",
+            "\"",
+            "\"\"",
+            "\"a",
+            "a\"",
+            "W/\"a\"",
+            "\"a\", \"b\"",
+            "\"a\",\"b\"",
+            "*, *",
+            "\"a\" \"b\"",
+            "\"a b\"",
+            "**",
+        ] {
+            assert!(Condition::parse(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -3,56 +3,47 @@
 //! A write is validated and rendered before it waits for its turn. The transaction only runs the statements.
 
 mod answer;
+mod batch;
 mod bulk;
 mod change;
 mod chosen;
 mod explain;
+mod operations;
+mod plan;
+mod references;
+mod request;
+mod shown;
 mod steps;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Decision, GrantContext, Scope, not_readable, sql};
-use blockbase_schema::json::{Members, write_string};
-use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Registry, Result, system};
+use blockbase_query::plan::{Change, CreatePlan};
+use blockbase_query::{Access, Action, sql};
+use blockbase_schema::json::Members;
+use blockbase_schema::{Error, Object, Registry, Result};
 use uuid::Uuid;
 
 use crate::App;
+use crate::base::at::at;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::checks::check_fields;
-use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
-use crate::records::read::record_id;
+use crate::records::links::LinkChange;
 use crate::records::versions::{Condition, RecordAnswer};
-pub use answer::{BulkAnswer, Upserted, WriteAnswer, WrittenAnswer};
+use answer::WriteAnswer;
+pub use answer::{BulkAnswer, Upserted, WrittenAnswer};
+pub use batch::{Batch, BatchAnswer};
+use bulk::change_many;
 pub(crate) use bulk::insert_many;
-use bulk::{at, change_many};
 pub(crate) use change::record_change;
 pub use chosen::Chosen;
 use chosen::Found;
+use plan::{names, plan, stamp, to_change, without_unknown};
+use request::WriteRequest;
 pub(crate) use steps::create;
-use steps::{Step, run_step, upsert};
-
-/// One write, as the caller requests it.
-#[derive(Debug)]
-pub enum WriteRequest {
-    Create { object: String, values: Members },
-    Update { object: String, id: String, changes: Members, condition: Option<Condition> },
-    Delete { object: String, id: String, condition: Option<Condition> },
-}
-
-impl WriteRequest {
-    /// The number of bytes of the values in the request.
-    fn bytes(&self) -> usize {
-        match self {
-            WriteRequest::Create { values, .. } => values.bytes(),
-            WriteRequest::Update { changes, .. } => changes.bytes(),
-            WriteRequest::Delete { .. } => 0,
-        }
-    }
-}
+use steps::run_step;
 
 impl App {
     /// The new record.
@@ -93,39 +84,63 @@ impl App {
         Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
     }
 
-    async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
-        self.on_schema(caller, move |registry| async move {
-            let context = self.write_context(caller, &registry);
-            let step = run_offloaded(request.bytes(), || self.step(caller, &context, request))?;
-            let mut answers = self.run_steps(context, vec![step]).await?;
-            let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
-            self.shown(caller, &registry, request, answer).await
-        })
-        .await
-    }
-
-    /// Runs several writes. Either all or none of them take effect. The answers have the order of the writes.
+    /// Inserts a record, or updates the record with the same values in the unique columns `target`.
     ///
     /// # Errors
-    /// The first failure, with the place of the failing write in its message; `answer_too_large` if the records that are changed
-    /// or deleted are too large together.
-    pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
-        self.check_bulk_size(requests.len())?;
-        let requests = &requests;
+    /// `invalid_upsert_target`; `forbidden` if the caller may not change the existing record; otherwise the errors of
+    /// [`App::create`].
+    pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
+        let request = WriteRequest::Upsert { object: object.to_owned(), values, target: target.to_vec() };
+        match self.write_one(caller, &request).await? {
+            WriteAnswer::Upserted(upserted) => Ok(upserted),
+            _ => Err(Error::internal("an upsert answered something else")),
+        }
+    }
+
+    /// Links a record with others, or unlinks it. Returns how many links changed. `None` if the record does not exist.
+    ///
+    /// The caller needs update on the object, and read on the object of the other side. Rows of the other side that the caller
+    /// may not read count as missing.
+    ///
+    /// # Errors
+    /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that does not exist.
+    /// Then nothing is linked.
+    pub async fn change_links(
+        &self,
+        caller: &Caller,
+        object: &str,
+        id: &str,
+        key: &str,
+        ids: &[String],
+        change: LinkChange,
+    ) -> Result<Option<usize>> {
+        let (object, id, relation) = (object.to_owned(), id.to_owned(), key.to_owned());
+        match self.write_one(caller, &WriteRequest::Links { object, id, relation, ids: ids.to_vec(), change }).await? {
+            WriteAnswer::Links(_, changed) => Ok(Some(changed)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let context = self.write_context(caller, &registry);
-            let steps = run_offloaded(requests.iter().map(WriteRequest::bytes).sum(), || {
-                let requests = requests.iter().enumerate();
-                requests
-                    .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
-                    .collect::<Result<Vec<_>>>()
-            })?;
-            let answers = self.run_steps(context, steps).await?;
-            let mut shown = Vec::with_capacity(answers.len());
-            for (answer, request) in answers.into_iter().zip(requests) {
-                shown.push(self.shown(caller, &registry, request, answer).await?);
+            let mut context = self.write_context(caller, &registry);
+            let step = run_offloaded(request.bytes(), || plan(&context, request))?;
+            // Deletions continue even if the disk is nearly full.
+            if !step.frees_room() {
+                self.store.check_room()?;
             }
-            Ok(shown)
+            let answer = self
+                .store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        let answer = run_step(connection, step, &mut context).await?;
+                        context.check_rows(connection).await?;
+                        Ok(answer)
+                    })
+                })
+                .await?;
+            let shown = self.shown(caller, &registry, vec![(request, answer)]).await?;
+            shown.into_iter().next().ok_or_else(|| Error::internal("a write gave no answer"))
         })
         .await
     }
@@ -145,7 +160,7 @@ impl App {
                 let records = records.iter().enumerate();
                 let plan = |values: &Members| {
                     let access = access.naming(&object, names(values))?;
-                    let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
+                    let plan = CreatePlan::new(&object, &access, values, context.new_id(), &stamp)
                         .map_err(|error| without_unknown(caller, &context.grant_context(), &object, error))?;
                     Ok((plan, access))
                 };
@@ -280,243 +295,4 @@ impl App {
             })
             .await
     }
-
-    /// Inserts a record, or updates the record with the same values in the unique columns `target`.
-    ///
-    /// # Errors
-    /// `invalid_upsert_target`; `forbidden` if the caller may not change the existing record; otherwise the errors of
-    /// [`App::create`].
-    pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
-        let values = &values;
-        self.on_schema(caller, move |registry| async move {
-            let (object, may_create) = caller.object(&self.grant_context(&registry), object, Action::Create)?;
-            let (_, may_update) = caller.object(&self.grant_context(&registry), object.name(), Action::Update)?;
-            let (may_create, may_update) =
-                (may_create.naming(&object, names(values))?, may_update.naming(&object, names(values))?);
-            let may_update =
-                reading(caller, &self.grant_context(&registry), &object, may_update, target.iter().map(String::as_str))?;
-            let mut context = self.write_context(caller, &registry);
-            let id = self.clock.id(context.now);
-            let stamp = stamp(&context);
-            let known = self.known_to(caller, &registry);
-            UpsertPlan::check_target(known.object(object.name()).unwrap_or(&object), target)?;
-            let plan =
-                run_offloaded(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))
-                    .map_err(|error| without_unknown(caller, &self.grant_context(&registry), &object, error))?;
-            let written = Arc::clone(&object);
-            let upserted = self
-                .store
-                .write(self.by(caller), move |connection| {
-                    Box::pin(async move {
-                        context.hold_with(connection, &object, &[&may_create, &may_update]).await?;
-                        let upserted = upsert(connection, plan, &mut context, (&may_create, &may_update)).await?;
-                        context.check_rows(connection).await?;
-                        Ok(upserted)
-                    })
-                })
-                .await?;
-            let Upserted { record, created } = upserted;
-            Ok(Upserted { record: self.readable(caller, &registry, &written, values, record, created).await?, created })
-        })
-        .await
-    }
-
-    fn step(&self, caller: &Caller, context: &WriteContext, request: &WriteRequest) -> Result<Step> {
-        let stamp = stamp(context);
-        Ok(match request {
-            WriteRequest::Create { object, values } => {
-                let (object, access) = caller.object(&context.grant_context(), object, Action::Create)?;
-                let access = access.naming(&object, names(values))?;
-                let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
-                    .map_err(|error| without_unknown(caller, &context.grant_context(), &object, error))?;
-                Step::Create(plan, access)
-            }
-            WriteRequest::Update { object, id, changes, condition } => {
-                let (object, access) = caller.object(&context.grant_context(), object, Action::Update)?;
-                let access = to_change(caller, &context.grant_context(), &object, access, changes)?;
-                match record_id(id) {
-                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone(), access),
-                    None => Step::Missing,
-                }
-            }
-            WriteRequest::Delete { object, id, condition } => {
-                let (object, access) = caller.object(&context.grant_context(), object, Action::Delete)?;
-                let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
-                plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone(), access))
-            }
-        })
-    }
-
-    /// The answer with the parts that the caller may see.
-    async fn shown(
-        &self,
-        caller: &Caller,
-        registry: &Registry,
-        request: &WriteRequest,
-        answer: WriteAnswer,
-    ) -> Result<WriteAnswer> {
-        let object = |name: &str| registry.object(name).ok_or_else(|| Error::unknown_object(name));
-        match (request, answer) {
-            (WriteRequest::Create { object: name, values }, WriteAnswer::Created(record)) => {
-                Ok(WriteAnswer::Created(self.readable(caller, registry, object(name)?, values, record, true).await?))
-            }
-            (WriteRequest::Update { object: name, changes, .. }, WriteAnswer::Updated(record)) => {
-                Ok(WriteAnswer::Updated(self.readable(caller, registry, object(name)?, changes, record, false).await?))
-            }
-            (_, answer) => Ok(answer),
-        }
-    }
-
-    /// The parts of a written record that its writer may see. A writer who may not read it gets only its id and the values that
-    /// they sent. A writer sees all fields of a new record, unless a condition or a list of fields limits what they may read.
-    async fn readable(
-        &self,
-        caller: &Caller,
-        registry: &Registry,
-        object: &Arc<Object>,
-        sent: &Members,
-        answer: RecordAnswer,
-        is_new: bool,
-    ) -> Result<RecordAnswer> {
-        let reads = caller.access_to(&self.grant_context(registry), object.name(), Action::Read).ok();
-        let is_seen = match reads.as_ref().map(Access::scope) {
-            Some(Scope::All) => true,
-            Some(Scope::Seen(_)) => {
-                let id = Uuid::from_bytes(answer.version.id).to_string();
-                // The record is written, so the call succeeds even if this read fails.
-                return match self.get(caller, object.name(), &id, &[]).await {
-                    Ok(Some(read)) => Ok(read),
-                    Ok(None) | Err(_) => sent_only(object, sent, answer),
-                };
-            }
-            Some(Scope::Where(_)) => {
-                let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
-                let seen = self.seen(caller, None, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
-                // The record is written, so the call succeeds even if this read fails.
-                seen.await.is_ok_and(|seen| !seen.is_empty())
-            }
-            // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
-            Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
-            // If the caller may not know every field, they do not see all of a new record either.
-            _ if is_new && self.knows_less(caller, registry, object) => false,
-            _ if is_new => true,
-            Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
-            Some(Scope::Nothing) | None => false,
-        };
-        if is_seen { Ok(answer) } else { sent_only(object, sent, answer) }
-    }
-
-    /// Whether an object has fields that the caller does not know.
-    fn knows_less(&self, caller: &Caller, registry: &Registry, object: &Object) -> bool {
-        let grant_context = self.grant_context(registry);
-        let known = [caller.known_objects(&grant_context), caller.writable_objects(&grant_context, Action::Create)];
-        known.iter().any(|known| known.contains_key(&object.id))
-    }
-
-    async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
-        // Deletions continue even if the disk is nearly full.
-        if !steps.iter().all(|step| matches!(step, Step::Delete(..) | Step::Missing)) {
-            self.store.check_room()?;
-        }
-        self.store
-            .write_in_reserve(self.by(&context.caller), move |connection| {
-                Box::pin(async move {
-                    let several = steps.len() > 1;
-                    let mut answers = Vec::with_capacity(steps.len());
-                    for (index, step) in steps.into_iter().enumerate() {
-                        let answer = run_step(connection, step, &mut context).await;
-                        answers.push(if several { answer.map_err(|error| at(index, error))? } else { answer? });
-                    }
-                    context.check_rows(connection).await?;
-                    Ok(answers)
-                })
-            })
-            .await
-    }
-}
-
-/// The names in a body.
-fn names(values: &Members) -> impl Iterator<Item = &str> {
-    values.0.iter().map(|(name, _)| name.as_str())
-}
-
-/// The access for a change, which depends on the fields that it names and the fields that it adds to.
-///
-/// # Errors
-/// `forbidden` with `field`.
-fn to_change(
-    caller: &Caller,
-    grant_context: &GrantContext<'_>,
-    object: &Object,
-    access: Access,
-    changes: &Members,
-) -> Result<Access> {
-    let access = access.naming(object, names(changes))?;
-    let adds = |name: &str, raw: &str| {
-        raw.trim_start().starts_with('{') && object.column(name).is_some_and(|column| column.ty != ColumnType::Json)
-    };
-    let added = changes.0.iter().filter(|(name, raw)| adds(name, raw.get())).map(|(name, _)| name.as_str());
-    reading(caller, grant_context, object, access, added)
-}
-
-/// The access for a write that reads the values of columns.
-fn reading<'c>(
-    caller: &Caller,
-    grant_context: &GrantContext<'_>,
-    object: &Object,
-    access: Access,
-    columns: impl IntoIterator<Item = &'c str>,
-) -> Result<Access> {
-    let mut columns = columns.into_iter();
-    match (caller.reads(object.name()), caller.access_to(grant_context, object.name(), Action::Read)) {
-        (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
-        // If the grants to read have no conditions and list no fields, the right to write is enough.
-        (Some(Decision::Rows(_)), _) => Ok(access),
-        _ if !caller.known_objects(grant_context).contains_key(&object.id) => Ok(access),
-        _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
-    }
-}
-
-/// The error of a new record. If it names a field that the caller does not know, it is replaced by an error that names no field.
-fn without_unknown(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object, error: Error) -> Error {
-    let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(grant_context, object, field);
-    let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));
-    match error.field.as_deref().is_some_and(is_unknown) || error.issues.iter().any(names_unknown) {
-        true => Error::new(Code::NotNullViolation, "The record needs a value of a field that you may not write."),
-        false => error,
-    }
-}
-
-/// Reduces an answer to the id of the record and the values that the caller sent. The result of an atomic operator does not count
-/// as sent.
-fn sent_only(object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
-    let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
-    let is_sent = |name: &str| {
-        sent.0.iter().any(|(known, raw)| {
-            let is_plain = object.column(name).is_some_and(|column| column.ty == ColumnType::Json || !raw.get().starts_with('{'));
-            known == name && is_plain && !system::NAMES.contains(&name)
-        })
-    };
-    let mut kept = vec![b'{'];
-    for (name, raw) in record.0.iter().filter(|(name, _)| name == system::ID || is_sent(name)) {
-        if kept.len() > 1 {
-            kept.push(b',');
-        }
-        write_string(&mut kept, name);
-        kept.push(b':');
-        kept.extend_from_slice(raw.get().as_bytes());
-    }
-    kept.push(b'}');
-    Ok(RecordAnswer { json: kept, version: answer.version })
-}
-
-/// The value of `created_by` in a record's JSON.
-fn owner_of(json: &[u8]) -> Result<Option<String>> {
-    let record: Members = serde_json::from_slice(json).map_err(Error::internal)?;
-    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
-    Ok(owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten())
-}
-
-fn stamp(context: &WriteContext) -> Stamp {
-    Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
 }

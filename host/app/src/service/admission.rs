@@ -9,6 +9,7 @@ use blockbase_schema::Result;
 use crate::App;
 use crate::caller::client::AuthProblem;
 use crate::caller::{Caller, Credentials};
+use crate::records::links::Linkable;
 
 impl App {
     /// Requires rights on the records of an object.
@@ -30,7 +31,16 @@ impl App {
     /// # Errors
     /// The errors of [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
     pub async fn admit_to_links(&self, caller: &Caller, object: &str, key: &str) -> Result<()> {
-        self.on_schema(caller, async |registry| self.linkable(caller, &registry, object, key).map(drop)).await
+        self.on_schema(caller, async |registry| Linkable::find(caller, &self.grant_context(&registry), object, key).map(drop)).await
+    }
+
+    /// Requires the right to create, change or delete records of at least one object. The operations of a batch may need further
+    /// rights.
+    ///
+    /// # Errors
+    /// `unauthorized`, `forbidden`.
+    pub async fn admit_to_batch(&self, caller: &Caller) -> Result<()> {
+        self.on_schema(caller, async |registry| caller.admit_to_writes(&registry)).await
     }
 
     /// Requires the right to call an action.

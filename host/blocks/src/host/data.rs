@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{
-    Action, AggregateRequest, Chosen, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_offloaded,
-};
+use blockbase_app::{Action, AggregateRequest, Batch, Chosen, LinkChange, ListRequest, expand_paths, run_offloaded};
 use serde::Deserialize;
 
 use super::guest_error;
@@ -78,36 +76,6 @@ fn text(json: Vec<u8>) -> Result<String> {
     String::from_utf8(json).map_err(Error::internal)
 }
 
-/// One operation of a batch.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BatchOperation {
-    op: String,
-    object: String,
-    id: Option<String>,
-    values: Option<Members>,
-}
-
-impl BatchOperation {
-    fn request(self) -> Result<WriteRequest> {
-        let lacks = |key: &str, op: &str| Error::invalid_request(format!("A batch operation `{op}` needs `{key}`."));
-        let Self { op, object, id, values } = self;
-        match op.as_str() {
-            "create" => Ok(WriteRequest::Create { object, values: values.ok_or_else(|| lacks("values", &op))? }),
-            "update" => Ok(WriteRequest::Update {
-                object,
-                id: id.ok_or_else(|| lacks("id", &op))?,
-                changes: values.ok_or_else(|| lacks("values", &op))?,
-                condition: None,
-            }),
-            "delete" => Ok(WriteRequest::Delete { object, id: id.ok_or_else(|| lacks("id", &op))?, condition: None }),
-            _ => Err(Error::invalid_request(format!(
-                "{op:?} is not an operation of a batch. The operations are create, update and delete."
-            ))),
-        }
-    }
-}
-
 async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
     service.app.admit_to_object(&service.caller, object, &[Action::Read]).await?;
     let answer = service.app.list(&service.caller, object, ListRequest::from_json(query)?).await?;
@@ -154,21 +122,8 @@ async fn change_links(service: &Service, object: &str, id: &str, key: &str, ids:
 
 async fn batch(service: &Service, operations: &str) -> Result<String> {
     let most = service.app.settings().bulk_records_max;
-    let operations: Vec<BatchOperation> = run_offloaded(operations.len(), || parse_list(operations, most))?;
-    let requests = operations.into_iter().map(BatchOperation::request).collect::<Result<Vec<_>>>()?;
-    let mut out = vec![b'['];
-    for (index, answer) in service.app.write_all(&service.caller, requests).await?.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        match answer {
-            WriteAnswer::Created(record) | WriteAnswer::Updated(record) => out.extend_from_slice(&record.json),
-            WriteAnswer::Deleted => out.extend_from_slice(b"true"),
-            WriteAnswer::Missing => out.extend_from_slice(b"null"),
-        }
-    }
-    out.push(b']');
-    text(out)
+    let batch = run_offloaded(operations.len(), || Batch::of_block(operations, most))?;
+    text(service.app.batch(&service.caller, &batch).await?.json_of_block())
 }
 
 impl Host for CallState {

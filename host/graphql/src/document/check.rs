@@ -216,7 +216,9 @@ impl<'d> Check<'d> {
             Root::Aggregate(_) => Some(Parent::Leaves(LeafType::Aggregate)),
             Root::UpdateMany(_) => Some(Parent::Leaves(LeafType::Written)),
             Root::Events => Some(Parent::Leaves(LeafType::Event)),
-            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Parent::Leaf),
+            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Batch | Root::Action(..) => {
+                Some(Parent::Leaf)
+            }
         };
         if let Some(below) = below {
             self.below(field, below);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{Chosen, LinkChange, run_offloaded};
+use blockbase_app::{Batch, Chosen, LinkChange, run_offloaded};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -107,6 +107,15 @@ impl<'d> Execution<'d> {
             }
         }
         answer.json.push(b'}');
+        Ok(())
+    }
+
+    pub(super) async fn batch(&self, arguments: &mut Arguments, answer: &mut Answer) -> Result<()> {
+        self.app.admit_to_batch(self.caller).await?;
+        let text = arguments.take("operations").unwrap_or_else(|| "[]".to_owned());
+        let batch = run_offloaded(text.len(), || Batch::parse(&text, self.app.settings().bulk_records_max))?;
+        drop(text);
+        answer.json.append(&mut self.app.batch(self.caller, &batch).await?.json());
         Ok(())
     }
 

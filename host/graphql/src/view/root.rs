@@ -21,6 +21,8 @@ pub(crate) enum Root {
     Upsert(Arc<Object>),
     Delete(Arc<Object>),
     UpdateMany(Arc<Object>),
+    /// Writes of several objects.
+    Batch,
     /// A many_to_many relation. It is identified by the object and the relation key.
     Links(Arc<Object>, String, LinkChange),
     /// The names of a block and of its action.
@@ -32,6 +34,7 @@ pub(crate) enum Root {
 pub(crate) const SCHEMA_VERSION: &str = "svc_schema_version";
 pub(crate) const OBJECTS: &str = "svc_objects";
 pub(crate) const EVENTS: &str = "events";
+pub(crate) const BATCH: &str = "batch";
 
 impl Root {
     /// The queries of an object.
@@ -60,6 +63,7 @@ impl Root {
             Root::SchemaVersion => SCHEMA_VERSION.to_owned(),
             Root::Objects => OBJECTS.to_owned(),
             Root::Events => EVENTS.to_owned(),
+            Root::Batch => BATCH.to_owned(),
             Root::List(object) => object.name().to_owned(),
             Root::ById(object) => format!("{}_by_id", object.name()),
             Root::Aggregate(object) => format!("{}_aggregate", object.name()),
@@ -97,6 +101,10 @@ impl Root {
             Root::UpdateMany(object) => {
                 format!("Changes records of `{}` in the same way: all of them or none. Unknown ids are skipped.", object.name())
             }
+            Root::Batch => "Runs several writes in one transaction: all of them or none. Each operation is `{ op, object, id, values, \
+                onConflict, ids, relation, ifVersion }` as in REST, and so is its result. `{ \"$ref\": \"0.id\" }` is a field of an \
+                earlier result."
+                .to_owned(),
             Root::Links(object, key, LinkChange::Add) => {
                 format!("Links a record of `{}` under `{key}`. Returns the number of new links.", object.name())
             }
@@ -150,6 +158,7 @@ impl Root {
                 field("input", Input::Create(view.to_create(object)).required()),
                 field("onConflict", Input::Scalar(Scalar::String).required().list().required()),
             ],
+            Root::Batch => vec![field("operations", Input::Scalar(Scalar::Json).required().list().required())],
             Root::Links(..) => vec![id(), ids()],
             Root::Action(..) => vec![field("input", Input::Scalar(Scalar::Json))],
         }

@@ -89,6 +89,10 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
             }
         }
     }
+    if view.has_batch() {
+        mutation = mutation.field(root_field(view, &Root::Batch, TypeRef::named_list(Scalar::Json.name())));
+        has_mutations = true;
+    }
     for (root, described) in view.actions() {
         let field = root_field(view, root, TypeRef::named(Scalar::Json.name()));
         mutation = mutation.field(if described.is_empty() { field } else { field.description(described) });
@@ -124,7 +128,7 @@ fn result_name(root: &Root) -> String {
         Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
         Root::UpdateMany(_) => LeafType::Written.name().to_owned(),
         Root::Links(..) | Root::SchemaVersion => TypeRef::INT.to_owned(),
-        Root::Action(..) => Scalar::Json.name().to_owned(),
+        Root::Action(..) | Root::Batch => Scalar::Json.name().to_owned(),
         Root::Objects => TypeRef::STRING.to_owned(),
         Root::Events => LeafType::Event.name().to_owned(),
     }

@@ -53,7 +53,8 @@ impl Arguments {
         Some(self.0.0.remove(place).1)
     }
 
-    fn needed(&mut self, name: &str) -> Result<Box<RawValue>> {
+    /// Takes a required parameter as text.
+    pub(crate) fn needed(&mut self, name: &str) -> Result<Box<RawValue>> {
         self.raw(name).ok_or_else(|| Error::invalid_request(format!("`{name}` is missing.")).with_field(name))
     }
 

@@ -8,8 +8,8 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
-    with_warnings, written,
+    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, operations, page, search,
+    text, values, with_warnings, written,
 };
 use super::{Tool, VisibleAction, VisibleTools};
 
@@ -77,6 +77,12 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         Tool::BulkDeleteRecords => {
             ("Delete records", "Deletes many records by their ids. Unknown ids are left out of the response.")
         }
+        Tool::BatchRecords => (
+            "Write records of several objects",
+            "Runs several writes in one step: all of them or none. A missing record fails all of them. The message of an error \
+                begins with the index of the operation. `{ \"$ref\": \"0.id\" }` in place of an id or a value takes a field of the \
+                result of an earlier operation.",
+        ),
         Tool::LinkRecords => ("Link records", "Links a record with others by a many_to_many relation. Existing links stay."),
         Tool::UnlinkRecords => ("Unlink records", "Removes links of a many_to_many relation. The records stay."),
     }
@@ -87,7 +93,7 @@ fn hints(tool: Tool) -> Hints {
         Tool::ListObjects | Tool::GetObject | Tool::QueryData | Tool::GetRecord | Tool::AggregateData => READS,
         Tool::CreateRecord | Tool::BulkCreateRecords => ADDS,
         Tool::LinkRecords => ADDS_ONCE,
-        Tool::UpdateRecord | Tool::BulkUpdateRecords => CHANGES,
+        Tool::UpdateRecord | Tool::BulkUpdateRecords | Tool::BatchRecords => CHANGES,
         Tool::UpsertRecord | Tool::DeleteRecord | Tool::BulkDeleteRecords | Tool::UnlinkRecords => CHANGES_ONCE,
     }
 }
@@ -192,6 +198,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
         Tool::BulkDeleteRecords => {
             exact(json!({ "object_name": object, "ids": ids("The records' ids.", most) }), &["object_name", "ids"])
         }
+        Tool::BatchRecords => exact(json!({ "operations": operations(object, most) }), &["operations"]),
         Tool::LinkRecords | Tool::UnlinkRecords => exact(
             json!({
                 "object_name": object,
@@ -230,6 +237,11 @@ fn output(tool: Tool) -> Value {
         }
         Tool::DeleteRecord => data(exact(json!({ "deleted": { "type": "boolean" } }), &["deleted"])),
         Tool::BulkCreateRecords | Tool::BulkUpdateRecords | Tool::BulkDeleteRecords => written(),
+        Tool::BatchRecords => data(json!({
+            "type": "array",
+            "description": "The result of each operation, in order: `data`, and `created` for an upsert. Null for a deletion.",
+            "items": { "type": ["object", "null"] },
+        })),
         Tool::LinkRecords => counted("added"),
         Tool::UnlinkRecords => counted("removed"),
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
 use blockbase_app::{
-    AggregateRequest, App, Caller, Chosen, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings,
+    AggregateRequest, App, Batch, Caller, Chosen, LinkChange, ListParameter, ListRequest, expand_paths, run_offloaded,
+    write_warnings,
 };
 use serde_json::value::RawValue;
 
@@ -136,6 +137,14 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let object: String = arguments.required("object_name")?;
             let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
             Ok(app.delete_many(caller, &object, &Chosen::Ids(ids)).await?.json())
+        }
+        Tool::BatchRecords => {
+            app.admit_to_batch(caller).await?;
+            let operations = take(&["operations"])?.needed("operations")?;
+            let text = operations.get();
+            let batch = run_offloaded(text.len(), || Batch::parse(text, app.settings().bulk_records_max))?;
+            drop(operations);
+            data(app.batch(caller, &batch).await?.json())
         }
         Tool::LinkRecords | Tool::UnlinkRecords => {
             let change = if tool == Tool::LinkRecords { LinkChange::Add } else { LinkChange::Remove };

@@ -46,6 +46,29 @@ pub(super) fn values(description: &str) -> Value {
     json!({ "type": "object", "description": description })
 }
 
+/// The operations of a batch. `object` describes the name of an object.
+pub(super) fn operations(object: Value, most: usize) -> Value {
+    let place = json!({ "type": ["string", "object"] });
+    let operation = exact(
+        json!({
+            "op": { "type": "string", "enum": ["create", "update", "upsert", "delete", "link", "unlink"] },
+            "object": object,
+            "id": { "type": ["string", "object"], "description": "The record's id, or a reference. Not for create and upsert." },
+            "values": values("For create, update and upsert: the values by column. A value may be a reference."),
+            "onConflict": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "For upsert: one of the unique targets of get_object.",
+            },
+            "relation": text("For link and unlink: the key of a many_to_many relation."),
+            "ids": { "type": "array", "items": place, "maxItems": most, "description": "For link and unlink: the other ids." },
+            "ifVersion": text("For update and delete: the ETag that the record must have, with its quotes."),
+        }),
+        &["op", "object"],
+    );
+    json!({ "type": "array", "items": operation, "maxItems": most, "description": "The operations, in order." })
+}
+
 pub(super) fn search() -> Value {
     text(&format!(
         "Finds records that contain this text in any text field. Case is ignored. At most {SEARCH_CHARACTERS_MAX} characters."

@@ -118,15 +118,17 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
     writer.finish()
 }
 
-/// Locks rows. `None` if the engine has no row locks.
-pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<Statement> {
+/// Locks those of the rows that are within a scope. `None` if the engine has no row locks.
+pub fn lock(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
     if dialect == Dialect::Sqlite {
         return None;
     }
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    writer.where_clause(&[dialect.among("\"id\"", &list)]);
+    writer.where_clause(&tests);
     // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
     Some(writer.finish())
@@ -212,6 +214,20 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
     }
+    writer.finish()
+}
+
+/// Records by id, with all columns and their versions, and with null in the cells that cannot be read. It locks nothing.
+pub fn read_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    writer.sql.push_str("SELECT ");
+    writer.versioned_columns(object);
+    let source = writer.source(object, scope, None);
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str(&format!(" FROM {source}"));
+    writer.wherever(&tests);
     writer.finish()
 }
 

@@ -50,7 +50,7 @@ const PROBLEMS: [(u16, &str, &str); 15] = [
     ),
     (404, "NotFound", "It does not exist, or the caller may not access it."),
     (409, "Conflict", "The change conflicts with the current state."),
-    (412, "PreconditionFailed", "The record is no longer in the state that `If-Match` names. Read it again."),
+    (412, "PreconditionFailed", "The record is no longer in the state that `If-Match` or `ifVersion` names. Read it again."),
     (
         413,
         "PayloadTooLarge",
@@ -165,6 +165,11 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                             "message": { "type": "string" },
                         })),
                     ] },
+                },
+                "index": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "The operation at fault, for a batch.",
                 },
                 "newPermissions": { "allOf": [of::<NewPermissions>()], "description": "With `new_permissions`." },
                 "things": {

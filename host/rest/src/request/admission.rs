@@ -266,6 +266,18 @@ impl Demand for NewRecord {
     }
 }
 
+/// Writes of records of any objects, which the body names. Each of them may need further rights.
+pub(crate) struct AnyWrite;
+
+impl Demand for AnyWrite {
+    const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.admit_to_batch(caller).await?)
+    }
+}
+
 /// The links of the relation that the path names.
 pub(crate) struct Links;
 

@@ -1,6 +1,7 @@
 //! `/api/v1/data`. Each operation has its own file.
 
 pub(crate) mod aggregate;
+pub(crate) mod batch;
 pub(crate) mod bulk;
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Routes {
         .get("/api/v1/data/{object}/{id}", get::handle)
         .patch("/api/v1/data/{object}/{id}", update::handle)
         .delete("/api/v1/data/{object}/{id}", delete::handle)
+        .post("/api/v1/batch", batch::handle)
         .post("/api/v1/data/{object}/{id}/links/{relation}", links::add)
         .delete("/api/v1/data/{object}/{id}/links/{relation}", links::remove)
 }

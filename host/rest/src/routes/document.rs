@@ -77,6 +77,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         tags.push(data::document::object_tag(object));
         data::document::object(&mut paths, &mut components, visible, object, service.bulk_records_max);
     }
+    data::document::batch(&mut paths, service.bulk_records_max);
     blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::document::describe(&mut paths);
     of_service::probes_document::describe(&mut paths);

@@ -77,6 +77,7 @@ fn operate(input: &Input) -> Result<Box<RawValue>, Error> {
         "upsert" => upsert(input, &json()?),
         "delete" => raw(data::delete(object, id)?),
         "delete_many" => raw(data::delete_many(object, &input.ids)?),
+        "batch" => raw(data::batch(json()?)?),
         "link" => raw(data::link(object, id, &input.relation, &input.ids)?),
         "unlink" => raw(data::unlink(object, id, &input.relation, &input.ids)?),
         op => Err(Error::failed(format!("There is no operation {op:?}."))),

@@ -163,6 +163,16 @@ on_sqlite_first! {
         assert!(!text.contains(r#""errors""#), "{all}");
     }
 
+    async fn the_tour_of_batches_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/data.md"), &server).await;
+        let answers = shown(&text);
+        let [batch] = answers.as_slice() else { panic!("{all}") };
+        let [crew, sailor, changed] = batch["data"].as_array().unwrap().as_slice() else { panic!("{all}") };
+        assert_eq!((&crew["created"], &crew["data"]["name"]), (&json!(true), &json!("north")), "{all}");
+        assert_eq!((&sailor["data"]["crew_id"], &changed["data"]["trips"]), (&crew["data"]["id"], &json!(7)), "{all}");
+    }
+
     async fn the_tour_of_filters_works(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/filter.md"), &server).await;
@@ -320,6 +330,7 @@ on_sqlite_first! {
 /// Every page that has commands, in a possible reading order.
 const PAGES: [(&str, &str); 15] = [
     ("README", include_str!("../../../../README.md")),
+    ("data", include_str!("../../../../docs/data.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
     ("policies", include_str!("../../../../docs/policies.md")),
     ("policies-blog", include_str!("../../../../docs/policies-blog.md")),

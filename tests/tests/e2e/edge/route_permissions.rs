@@ -169,6 +169,30 @@ fn routes() -> Vec<Route> {
             guarded(&operation, &format!("{one}/links/tags"), ids, &[update, (other, "read")], 404);
         }
     }
+    // A batch needs the rights of each of its operations.
+    let operations = [
+        (json!({ "op": "create", "object": "task", "values": { "title": "t" } }), vec![("task", "create")]),
+        (json!({ "op": "update", "object": "task", "id": "<task>", "values": { "title": "u" } }), vec![("task", "update")]),
+        (json!({ "op": "delete", "object": "tag", "id": "<tag>" }), vec![("tag", "delete")]),
+        (
+            json!({ "op": "upsert", "object": "tag", "values": { "name": "t", "code": "<word>" }, "onConflict": ["code"] }),
+            vec![("tag", "create"), ("tag", "update")],
+        ),
+        (
+            json!({ "op": "link", "object": "task", "id": "<task>", "relation": "tags", "ids": ["<tag>"] }),
+            vec![("task", "update"), ("tag", "read")],
+        ),
+    ];
+    for (operation, needs) in &operations {
+        let is_new = matches!(operation["op"].as_str(), Some("create" | "upsert"));
+        let body = json!({ "operations": [operation] });
+        guarded("post /api/v1/batch", "", body, needs, if is_new { 200 } else { 404 });
+    }
+    let both = json!({ "operations": [
+        { "op": "create", "object": "tag", "values": { "name": "t", "code": "<word>" } },
+        { "op": "create", "object": "task", "values": { "title": "t" } },
+    ] });
+    guarded("post /api/v1/batch", "", both, &[("tag", "create"), ("task", "create")], 200);
     // An upsert may insert or update.
     let upsert = "/api/v1/data/tag?on_conflict=code";
     let record = json!({ "name": "t", "code": "<word>" });

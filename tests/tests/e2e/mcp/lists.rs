@@ -17,15 +17,15 @@ on_both_engines! {
         make_schema(&admin).await;
         assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
         let all = Client::of(&admin).tool_names().await;
-        assert_eq!(all.len(), 14 + 6, "{all:?}");
+        assert_eq!(all.len(), 15 + 6, "{all:?}");
         let told = &READING[..2];
         for (name, permissions, expected) in [
             ("nobody", json!([{ "resource": "data", "actions": ["read"] }]), vec![]),
             ("reader", grants("task", &["read"]), READING.to_vec()),
-            ("maker", grants("task", &["create"]), [told, &["create_record", "bulk_create_records"]].concat()),
-            ("changer", grants("task", &["update"]), [told, &["update_record", "bulk_update_records", "link_records", "unlink_records"]].concat()),
-            ("remover", grants("task", &["delete"]), [told, &["delete_record", "bulk_delete_records"]].concat()),
-            ("both", grants("task", &["create", "update"]), [told, &["create_record", "update_record", "upsert_record", "bulk_create_records", "bulk_update_records", "link_records", "unlink_records"]].concat()),
+            ("maker", grants("task", &["create"]), [told, &["create_record", "bulk_create_records", "batch_records"]].concat()),
+            ("changer", grants("task", &["update"]), [told, &["update_record", "bulk_update_records", "batch_records", "link_records", "unlink_records"]].concat()),
+            ("remover", grants("task", &["delete"]), [told, &["delete_record", "bulk_delete_records", "batch_records"]].concat()),
+            ("both", grants("task", &["create", "update"]), [told, &["create_record", "update_record", "upsert_record", "bulk_create_records", "bulk_update_records", "batch_records", "link_records", "unlink_records"]].concat()),
             ("designer", grants("objects", &["read"]), told.to_vec()),
             ("caller", grants("echo:calls", &["read"]), vec!["echo_echo"]),
             ("installer", grants("blocks", &["update"]), vec!["echo_spin", "echo_panic", "echo_hoard", "echo_remember", "echo_refuse"]),
@@ -78,6 +78,10 @@ on_both_engines! {
             ("bulk_create_records", json!({ "object_name": "task", "data": [{ "title": "d" }] })),
             ("link_records", json!({ "object_name": "task", "id": id, "relation": "labels", "ids": [label] })),
             ("unlink_records", json!({ "object_name": "task", "id": id, "relation": "labels", "ids": [label] })),
+            ("batch_records", json!({ "operations": [
+                { "op": "create", "object": "task", "values": { "title": "e" } },
+                { "op": "delete", "object": "task", "id": { "$ref": "0.id" } },
+            ] })),
             ("bulk_delete_records", json!({ "object_name": "task", "ids": [id] })),
             ("delete_record", json!({ "object_name": "label", "id": label })),
             ("echo_echo", json!({ "a": 1 })),

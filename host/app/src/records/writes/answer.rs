@@ -7,18 +7,44 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::base::answer::text_of;
+use crate::records::links::LinkChange;
 use crate::records::versions::RecordAnswer;
 
 /// The result of one write.
 #[derive(Debug)]
-pub enum WriteAnswer {
+pub(crate) enum WriteAnswer {
     /// The new record.
     Created(RecordAnswer),
     /// The record as it is now.
     Updated(RecordAnswer),
+    Upserted(Upserted),
     Deleted,
+    /// The number of links that changed.
+    Links(LinkChange, usize),
     /// The caller may not use a record with this id, or there is none.
     Missing,
+}
+
+impl WriteAnswer {
+    /// The record, and whether it is new.
+    pub(super) fn record(&self) -> Option<(&RecordAnswer, bool)> {
+        match self {
+            WriteAnswer::Created(record) => Some((record, true)),
+            WriteAnswer::Updated(record) => Some((record, false)),
+            WriteAnswer::Upserted(Upserted { record, created }) => Some((record, *created)),
+            WriteAnswer::Deleted | WriteAnswer::Links(..) | WriteAnswer::Missing => None,
+        }
+    }
+
+    /// The same result with another form of the record.
+    pub(super) fn with_record(self, record: RecordAnswer) -> WriteAnswer {
+        match self {
+            WriteAnswer::Created(_) => WriteAnswer::Created(record),
+            WriteAnswer::Updated(_) => WriteAnswer::Updated(record),
+            WriteAnswer::Upserted(Upserted { created, .. }) => WriteAnswer::Upserted(Upserted { record, created }),
+            other => other,
+        }
+    }
 }
 
 /// The ids that a bulk call wrote, in the caller's order.

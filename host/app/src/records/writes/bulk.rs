@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::change::record_change;
 use super::explain::{check_references, explained_new};
 use super::steps::{check_set_references, created_event, explained_change};
+use crate::base::at::at;
 use crate::outbox::record_events::WriteContext;
 use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
 
@@ -53,10 +54,6 @@ pub(crate) async fn insert_many(
     }
     connection.emit_all(events).await?;
     Ok(plans.into_iter().map(|plan| plan.id).collect())
-}
-
-pub(super) fn at(index: usize, error: Error) -> Error {
-    error.within(format_args!("At index {index}"))
 }
 
 /// The values of each row.

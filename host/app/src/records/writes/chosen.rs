@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::Selection;
-use blockbase_query::{Access, Action, Where, sql};
+use blockbase_query::{Access, Action, Scope, Where, sql};
 use blockbase_schema::{Error, Object, Registry, Result};
 use blockbase_store::{Connection, Read, Row};
 use uuid::Uuid;
@@ -50,7 +50,7 @@ impl Found {
         }
         let dialect = connection.dialect();
         // A statement sees the state at its beginning, so the check has to begin after the wait for the locks.
-        if let Some(lock) = sql::lock(dialect, object, ids.clone()) {
+        if let Some(lock) = sql::lock(dialect, object, &Scope::All, ids.clone()) {
             connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
         }
         let most = ids.len();

@@ -29,6 +29,7 @@ pub(super) async fn check_references(
         let access = context.caller.access_to(&context.grant_context(), &reference.target, Action::Read).ok();
         let is_there = match (access, context.registry.object(&reference.target)) {
             (Some(access), _) if *access.scope() == Scope::All => true,
+            (_, Some(target)) if context.new_records.contains(&(target.id, id)) => true,
             (Some(access), Some(target)) => {
                 let statement = sql::visible(connection.dialect(), target, access.scope(), vec![id]);
                 !connection.fetch_rows(statement).await.map_err(|error| error.on(target))?.is_empty()

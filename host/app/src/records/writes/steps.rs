@@ -14,15 +14,53 @@ use crate::base::topic::RecordOp;
 use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::records::deletion::delete_records;
+use crate::records::links::LinkStep;
 use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
 
 /// A write that is ready to run.
 pub(super) enum Step {
     Create(CreatePlan, Access),
     Update(UpdatePlan, Option<Condition>, Access),
+    /// The accesses for a new record and for an existing one.
+    Upsert(UpsertPlan, Box<(Access, Access)>),
     Delete(RecordPlan, Option<Condition>, Access),
+    Links(Box<LinkStep>),
     /// The text is not a valid id.
     Missing,
+}
+
+impl Step {
+    /// Whether the step also runs if the disk is nearly full, because it frees room.
+    pub(super) fn frees_room(&self) -> bool {
+        matches!(self, Step::Delete(..) | Step::Missing)
+    }
+
+    /// Adds the objects that the step locks first.
+    pub(super) fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
+        match self {
+            Step::Create(CreatePlan { object, .. }, access)
+            | Step::Update(UpdatePlan { record: RecordPlan { object, .. }, .. }, _, access)
+            | Step::Delete(RecordPlan { object, .. }, _, access) => {
+                objects.push(Arc::clone(object));
+                access.objects_into(objects);
+            }
+            Step::Upsert(plan, accesses) => {
+                objects.push(Arc::clone(&plan.create.object));
+                [&accesses.0, &accesses.1].into_iter().for_each(|access| access.objects_into(objects));
+            }
+            Step::Links(step) => step.objects_into(objects),
+            Step::Missing => {}
+        }
+    }
+
+    /// The record that the step changes or deletes.
+    pub(super) fn record(&self) -> Option<&RecordPlan> {
+        match self {
+            Step::Update(plan, ..) => Some(&plan.record),
+            Step::Delete(plan, ..) => Some(plan),
+            Step::Create(..) | Step::Upsert(..) | Step::Links(_) | Step::Missing => None,
+        }
+    }
 }
 
 pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
@@ -30,6 +68,7 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
         Step::Create(plan, access) => {
             let (object, id) = (Arc::clone(&plan.object), plan.id);
             context.hold_with(connection, &object, &[&access]).await?;
+            context.touched.count(1, plan.json.len())?;
             let answer = create(connection, plan, context).await?;
             context.made(&object, &access, vec![id]);
             Ok(answer)
@@ -39,11 +78,21 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
             context.hold_with(connection, &object, &[&access]).await?;
             update(connection, plan, condition.as_ref(), context, &access).await
         }
+        Step::Upsert(plan, accesses) => {
+            let (may_create, may_update) = &*accesses;
+            let object = Arc::clone(&plan.create.object);
+            context.hold_with(connection, &object, &[may_create, may_update]).await?;
+            upsert(connection, plan, context, (may_create, may_update)).await.map(WriteAnswer::Upserted)
+        }
         Step::Delete(plan, condition, access) => {
             let object = Arc::clone(&plan.object);
             context.hold_with(connection, &object, &[&access]).await?;
             let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
             Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
+        }
+        Step::Links(step) => {
+            let change = step.change();
+            Ok(step.run(connection, context).await?.map_or(WriteAnswer::Missing, |changed| WriteAnswer::Links(change, changed)))
         }
         Step::Missing => Ok(WriteAnswer::Missing),
     }
@@ -144,7 +193,7 @@ pub(super) async fn explained_change(
     explained(connection, context, object, error, &values, Some(target.id)).await
 }
 
-pub(super) async fn upsert(
+async fn upsert(
     connection: &mut Connection,
     plan: UpsertPlan,
     context: &mut WriteContext,
@@ -159,6 +208,8 @@ pub(super) async fn upsert(
         }
         false => None,
     };
+    let bytes = plan.create.json.len() + before.as_ref().map_or(0, Record::bytes);
+    context.touched.count(1, bytes)?;
     let hidden = || Error::new(Code::Forbidden, "A record with these values exists, and you may not change it.");
     if let Some(before) = &before {
         let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;

@@ -1,0 +1,363 @@
+//! Several writes of any kinds and objects in one transaction: either all or none of them take effect.
+//!
+//! An operation is planned and run as a single write is. If it refers to the result of an earlier one, it is planned when that
+//! one has run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use blockbase_query::{Action, Scope, sql};
+use blockbase_schema::json::{Members, list_of, write_integer};
+use blockbase_schema::{Error, Object, Result};
+use blockbase_store::Connection;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::answer::{Upserted, WriteAnswer};
+use super::operations::Operation;
+use super::plan::plan;
+use super::references::{References, Results, count_name};
+use super::request::WriteRequest;
+use super::shown;
+use super::steps::{Step, run_step};
+use crate::App;
+use crate::base::at::{at, at_operation};
+use crate::base::offload::run_offloaded;
+use crate::caller::Caller;
+use crate::outbox::record_events::WriteContext;
+use crate::records::links::Linkable;
+use crate::records::versions::RecordAnswer;
+
+/// The operations of one call, in their order.
+#[derive(Debug)]
+pub struct Batch {
+    operations: Arc<[Operation]>,
+    missing: Missing,
+}
+
+/// The effect of an operation on a record that does not exist, or that the caller may not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Fails,
+    /// The operation has no result, and the others are not undone. Version 0.1.0 of the block interface promises this.
+    IsNull,
+}
+
+impl Batch {
+    /// Reads `[{ op, object, id?, values?, onConflict?, ids?, relation?, ifVersion? }]`.
+    ///
+    /// # Errors
+    /// `invalid_request`, with the index of the malformed operation in its message; also for more than `operations_max`
+    /// operations.
+    pub fn parse(operations: &str, operations_max: usize) -> Result<Batch> {
+        Batch::read(operations, operations_max, Missing::Fails)
+    }
+
+    /// Reads the operations of a block that uses version 0.1.0 of the interface. A missing record does not fail this batch.
+    ///
+    /// # Errors
+    /// The errors of [`Batch::parse`].
+    pub fn of_block(operations: &str, operations_max: usize) -> Result<Batch> {
+        Batch::read(operations, operations_max, Missing::IsNull)
+    }
+
+    fn read(operations: &str, operations_max: usize, missing: Missing) -> Result<Batch> {
+        let items: Vec<Box<RawValue>> = list_of(operations, operations_max)
+            .map_err(|error| Error::invalid_request(format!("The operations are not a list of the expected form: {error}.")))?;
+        let operations = items.iter().enumerate().map(|(index, item)| {
+            let operation = Operation::parse(item.get(), operations_max, missing == Missing::IsNull);
+            operation.map_err(|error| at_operation(index, error))
+        });
+        Ok(Batch { operations: operations.collect::<Result<_>>()?, missing })
+    }
+
+    /// The error of the operation at `index`.
+    fn failed(&self, index: usize, error: Error) -> Error {
+        match self.missing {
+            Missing::Fails => at_operation(index, error),
+            // The interface promises these forms of the message.
+            Missing::IsNull if self.operations.len() > 1 => at(index, error),
+            Missing::IsNull => error,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.operations.iter().map(|operation| operation.request.bytes()).sum()
+    }
+}
+
+/// The results of the operations, in their order.
+#[derive(Debug, Default)]
+pub struct BatchAnswer {
+    answers: Vec<WriteAnswer>,
+}
+
+impl BatchAnswer {
+    /// `[{ "data": record, "created"? } | { "data": { "added" | "removed" } } | null]`: each result in the form of its own call.
+    /// A deletion has null.
+    pub fn json(&self) -> Vec<u8> {
+        self.list(|answer, out| match answer {
+            WriteAnswer::Created(record) | WriteAnswer::Updated(record) => {
+                out.extend_from_slice(b"{\"data\":");
+                out.extend_from_slice(&record.json);
+                out.push(b'}');
+            }
+            WriteAnswer::Upserted(Upserted { record, created }) => {
+                out.extend_from_slice(b"{\"data\":");
+                out.extend_from_slice(&record.json);
+                out.extend_from_slice(format!(",\"created\":{created}}}").as_bytes());
+            }
+            WriteAnswer::Links(change, changed) => {
+                out.extend_from_slice(format!("{{\"data\":{{\"{}\":{changed}}}}}", count_name(*change)).as_bytes());
+            }
+            WriteAnswer::Deleted | WriteAnswer::Missing => out.extend_from_slice(b"null"),
+        })
+    }
+
+    /// The same in the form of version 0.1.0 of the block interface: a record, `{ created, data }`, a number of links, `true` for
+    /// a deletion, `null` for a missing record.
+    pub fn json_of_block(&self) -> Vec<u8> {
+        self.list(|answer, out| match answer {
+            WriteAnswer::Created(record) | WriteAnswer::Updated(record) => out.extend_from_slice(&record.json),
+            WriteAnswer::Upserted(Upserted { record, created }) => {
+                out.extend_from_slice(format!("{{\"created\":{created},\"data\":").as_bytes());
+                out.extend_from_slice(&record.json);
+                out.push(b'}');
+            }
+            WriteAnswer::Links(_, changed) => write_integer(out, i64::try_from(*changed).unwrap_or(i64::MAX)),
+            WriteAnswer::Deleted => out.extend_from_slice(b"true"),
+            WriteAnswer::Missing => out.extend_from_slice(b"null"),
+        })
+    }
+
+    fn list(&self, write: impl Fn(&WriteAnswer, &mut Vec<u8>)) -> Vec<u8> {
+        let mut out = vec![b'['];
+        for (index, answer) in self.answers.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write(answer, &mut out);
+        }
+        out.push(b']');
+        out
+    }
+}
+
+/// An operation whose caller has the right to it.
+enum Ready {
+    Step(Box<Step>),
+    /// It is planned when the operations that it refers to have run.
+    Waits(References),
+}
+
+/// The operations of a batch, as far as they can be planned before the transaction.
+struct Prepared {
+    operations: Vec<Ready>,
+    /// The fields of results that later operations refer to.
+    wanted: BTreeMap<usize, BTreeSet<String>>,
+    /// The objects to lock, in the order in which all writers lock them.
+    objects: Vec<Arc<Object>>,
+}
+
+impl Prepared {
+    /// # Errors
+    /// The error of the first operation that cannot be planned.
+    fn of(context: &WriteContext, batch: &Batch) -> Result<Prepared> {
+        let Batch { operations, .. } = batch;
+        let mut prepared =
+            Prepared { operations: Vec::with_capacity(operations.len()), wanted: BTreeMap::new(), objects: Vec::new() };
+        for (index, operation) in operations.iter().enumerate() {
+            let ready = prepared.ready(context, operations, index, &operation.request);
+            prepared.operations.push(ready.map_err(|error| batch.failed(index, error))?);
+        }
+        // The rows that decide what the caller sees are read too.
+        for index in prepared.wanted.keys() {
+            shown::objects_into(context, operations[*index].request.object(), &mut prepared.objects);
+        }
+        prepared.objects.sort_unstable_by_key(|object| object.id);
+        prepared.objects.dedup_by_key(|object| object.id);
+        Ok(prepared)
+    }
+
+    fn ready(&mut self, context: &WriteContext, operations: &[Operation], index: usize, request: &WriteRequest) -> Result<Ready> {
+        let Some(references) = References::of(context, operations, index)? else {
+            let step = plan(context, request)?;
+            step.objects_into(&mut self.objects);
+            return Ok(Ready::Step(Box::new(step)));
+        };
+        self.admit(context, request)?;
+        for target in references.targets() {
+            self.wanted.entry(target.operation).or_default().insert(target.field.clone());
+        }
+        Ok(Ready::Waits(references))
+    }
+
+    /// Requires the rights of an operation that is planned later.
+    fn admit(&mut self, context: &WriteContext, request: &WriteRequest) -> Result<()> {
+        let (caller, grant_context) = (&context.caller, context.grant_context());
+        let actions: &[Action] = match request {
+            WriteRequest::Create { .. } => &[Action::Create],
+            WriteRequest::Update { .. } => &[Action::Update],
+            WriteRequest::Upsert { .. } => &[Action::Create, Action::Update],
+            WriteRequest::Delete { .. } => &[Action::Delete],
+            WriteRequest::Links { object, relation, .. } => {
+                Linkable::find(caller, &grant_context, object, relation)?.objects_into(&mut self.objects);
+                return Ok(());
+            }
+        };
+        for action in actions {
+            let (object, access) = caller.object(&grant_context, request.object(), *action)?;
+            self.objects.push(object);
+            access.objects_into(&mut self.objects);
+        }
+        Ok(())
+    }
+
+    fn frees_room(&self) -> bool {
+        self.operations.iter().all(|ready| matches!(ready, Ready::Step(step) if step.frees_room()))
+    }
+
+    /// Locks the records that operations change or delete, in the order of their ids. Otherwise two batches that name the same
+    /// records in different orders would wait for each other.
+    async fn lock_records(&self, connection: &mut Connection) -> Result<()> {
+        let mut groups: Vec<(&Arc<Object>, &Scope, Vec<Uuid>)> = Vec::new();
+        let steps = self.operations.iter().filter_map(|ready| match ready {
+            Ready::Step(step) => step.record(),
+            Ready::Waits(_) => None,
+        });
+        for record in steps {
+            match groups.iter_mut().find(|(object, scope, _)| object.id == record.object.id && **scope == record.scope) {
+                Some((_, _, ids)) => ids.push(record.id),
+                None => groups.push((&record.object, &record.scope, vec![record.id])),
+            }
+        }
+        groups.sort_by_key(|(object, ..)| object.id);
+        if groups.iter().map(|(_, _, ids)| ids.len()).sum::<usize>() < 2 {
+            return Ok(());
+        }
+        for (object, scope, ids) in groups {
+            if let Some(lock) = sql::lock(connection.dialect(), object, scope, ids) {
+                connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl App {
+    /// Runs several writes. Either all or none of them take effect. The results have the order of the operations.
+    ///
+    /// # Errors
+    /// The error of the first operation that fails, with its index in the message and in the details; `answer_too_large` if the
+    /// operations write too much together.
+    pub async fn batch(&self, caller: &Caller, batch: &Batch) -> Result<BatchAnswer> {
+        if batch.operations.is_empty() {
+            return Ok(BatchAnswer::default());
+        }
+        self.on_schema(caller, move |registry| async move {
+            let mut context = self.write_context(caller, &registry);
+            let prepared = run_offloaded(batch.bytes(), || Prepared::of(&context, batch))?;
+            if !prepared.frees_room() {
+                self.store.check_room()?;
+            }
+            let run = Batch { operations: Arc::clone(&batch.operations), missing: batch.missing };
+            let (answers, filled) = self
+                .store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move { run.run(connection, &mut context, prepared).await })
+                })
+                .await?;
+            let request = |index: usize| filled.get(&index).unwrap_or(&batch.operations[index].request);
+            let written = answers.into_iter().enumerate().map(|(index, answer)| (request(index), answer)).collect();
+            Ok(BatchAnswer { answers: self.shown(caller, &registry, written).await? })
+        })
+        .await
+    }
+}
+
+/// The results, and the requests whose references were filled in.
+type Done = (Vec<WriteAnswer>, BTreeMap<usize, WriteRequest>);
+
+impl Batch {
+    /// Runs the operations in their transaction.
+    async fn run(&self, connection: &mut Connection, context: &mut WriteContext, prepared: Prepared) -> Result<Done> {
+        for object in &prepared.objects {
+            context.hold(connection, object).await?;
+        }
+        prepared.lock_records(connection).await?;
+        let Prepared { operations, wanted, .. } = prepared;
+        let (mut results, mut filled) = (Results::new(), BTreeMap::new());
+        let mut answers = Vec::with_capacity(operations.len());
+        for (index, ready) in operations.into_iter().enumerate() {
+            context.operation = (self.missing == Missing::Fails).then_some(index);
+            let request = &self.operations[index].request;
+            let run = run_one(connection, context, (ready, request), &results, wanted.get(&index));
+            let Ran { answer, request, result } = run.await.map_err(|error| self.failed(index, error))?;
+            if matches!(answer, WriteAnswer::Missing) && self.missing == Missing::Fails {
+                return Err(self.failed(index, Error::not_found("record")));
+            }
+            filled.extend(request.map(|request| (index, request)));
+            results.extend(result.map(|result| (index, result)));
+            answers.push(answer);
+        }
+        context.check_rows(connection).await?;
+        Ok((answers, filled))
+    }
+}
+
+/// The result of one operation in its transaction.
+struct Ran {
+    answer: WriteAnswer,
+    /// The request, if its references were filled in.
+    request: Option<WriteRequest>,
+    /// The fields that later operations refer to.
+    result: Option<Members>,
+}
+
+async fn run_one(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    (ready, request): (Ready, &WriteRequest),
+    results: &Results,
+    wanted: Option<&BTreeSet<String>>,
+) -> Result<Ran> {
+    let (step, filled) = match ready {
+        Ready::Step(step) => (*step, None),
+        Ready::Waits(references) => {
+            let filled = references.fill(context, request, results)?;
+            (plan(context, &filled)?, Some(filled))
+        }
+    };
+    let answer = run_step(connection, step, context).await?;
+    let result = match wanted {
+        Some(wanted) => result_of(connection, context, filled.as_ref().unwrap_or(request), &answer, wanted).await?,
+        None => None,
+    };
+    Ok(Ran { answer, request: filled, result })
+}
+
+/// The wanted fields of a result, as the caller sees them. A field that the caller does not see is left out.
+async fn result_of(
+    connection: &mut Connection,
+    context: &WriteContext,
+    request: &WriteRequest,
+    answer: &WriteAnswer,
+    wanted: &BTreeSet<String>,
+) -> Result<Option<Members>> {
+    let json = match (answer, answer.record()) {
+        (_, Some((record, is_new))) => match wanted.iter().all(|field| field == "id") {
+            // Everybody sees the id of a record that they wrote.
+            true => id_only(record),
+            false => shown::shown_within(connection, context, request, record, is_new).await?,
+        },
+        (WriteAnswer::Links(change, changed), None) => format!("{{\"{}\":{changed}}}", count_name(*change)).into_bytes(),
+        (_, None) => return Ok(None),
+    };
+    let Members(mut members) = serde_json::from_slice(&json).map_err(Error::internal)?;
+    members.retain(|(name, _)| wanted.contains(name));
+    Ok(Some(Members(members)))
+}
+
+fn id_only(record: &RecordAnswer) -> Vec<u8> {
+    format!("{{\"id\":\"{}\"}}", Uuid::from_bytes(record.version.id).hyphenated()).into_bytes()
+}

@@ -1,0 +1,114 @@
+//! Plans writes: checks the rights of the caller, and the values against their fields. Writes without references are planned
+//! before their transaction begins.
+
+use blockbase_query::plan::{CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
+use blockbase_query::{Access, Action, Decision, GrantContext, not_readable};
+use blockbase_schema::json::Members;
+use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Result};
+
+use super::request::WriteRequest;
+use super::steps::Step;
+use crate::caller::Caller;
+use crate::outbox::record_events::WriteContext;
+use crate::records::links::LinkStep;
+use crate::records::read::record_id;
+
+/// # Errors
+/// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation; the errors of the values.
+pub(super) fn plan(context: &WriteContext, request: &WriteRequest) -> Result<Step> {
+    let (caller, grant_context) = (&context.caller, context.grant_context());
+    let stamp = stamp(context);
+    Ok(match request {
+        WriteRequest::Create { object, values } => {
+            let (object, access) = caller.object(&grant_context, object, Action::Create)?;
+            let access = access.naming(&object, names(values))?;
+            let plan = CreatePlan::new(&object, &access, values, context.new_id(), &stamp)
+                .map_err(|error| without_unknown(caller, &grant_context, &object, error))?;
+            Step::Create(plan, access)
+        }
+        WriteRequest::Update { object, id, changes, condition } => {
+            let (object, access) = caller.object(&grant_context, object, Action::Update)?;
+            let access = to_change(caller, &grant_context, &object, access, changes)?;
+            match record_id(id) {
+                Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone(), access),
+                None => Step::Missing,
+            }
+        }
+        WriteRequest::Upsert { object, values, target } => {
+            let (object, may_create) = caller.object(&grant_context, object, Action::Create)?;
+            let (_, may_update) = caller.object(&grant_context, object.name(), Action::Update)?;
+            let (may_create, may_update) =
+                (may_create.naming(&object, names(values))?, may_update.naming(&object, names(values))?);
+            let may_update = reading(caller, &grant_context, &object, may_update, target.iter().map(String::as_str))?;
+            UpsertPlan::check_target(context.known().object(object.name()).unwrap_or(&object), target)?;
+            let plan = UpsertPlan::new(&object, &may_create, &may_update, values, target, context.new_id(), stamp)
+                .map_err(|error| without_unknown(caller, &grant_context, &object, error))?;
+            Step::Upsert(plan, Box::new((may_create, may_update)))
+        }
+        WriteRequest::Delete { object, id, condition } => {
+            let (object, access) = caller.object(&grant_context, object, Action::Delete)?;
+            let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
+            plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone(), access))
+        }
+        WriteRequest::Links { object, id, relation, ids, change } => {
+            let place = (object.as_str(), id.as_str(), relation.as_str());
+            LinkStep::new(context, place, ids, *change)?.map_or(Step::Missing, |step| Step::Links(Box::new(step)))
+        }
+    })
+}
+
+pub(super) fn stamp(context: &WriteContext) -> Stamp {
+    Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
+}
+
+/// The names in a body.
+pub(super) fn names(values: &Members) -> impl Iterator<Item = &str> {
+    values.0.iter().map(|(name, _)| name.as_str())
+}
+
+/// The access for a change, which depends on the fields that it names and the fields that it adds to.
+///
+/// # Errors
+/// `forbidden` with `field`.
+pub(super) fn to_change(
+    caller: &Caller,
+    grant_context: &GrantContext<'_>,
+    object: &Object,
+    access: Access,
+    changes: &Members,
+) -> Result<Access> {
+    let access = access.naming(object, names(changes))?;
+    let adds = |name: &str, raw: &str| {
+        raw.trim_start().starts_with('{') && object.column(name).is_some_and(|column| column.ty != ColumnType::Json)
+    };
+    let added = changes.0.iter().filter(|(name, raw)| adds(name, raw.get())).map(|(name, _)| name.as_str());
+    reading(caller, grant_context, object, access, added)
+}
+
+/// The access for a write that reads the values of columns.
+fn reading<'c>(
+    caller: &Caller,
+    grant_context: &GrantContext<'_>,
+    object: &Object,
+    access: Access,
+    columns: impl IntoIterator<Item = &'c str>,
+) -> Result<Access> {
+    let mut columns = columns.into_iter();
+    match (caller.reads(object.name()), caller.access_to(grant_context, object.name(), Action::Read)) {
+        (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
+        // If the grants to read have no conditions and list no fields, the right to write is enough.
+        (Some(Decision::Rows(_)), _) => Ok(access),
+        _ if !caller.known_objects(grant_context).contains_key(&object.id) => Ok(access),
+        _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
+    }
+}
+
+/// The error of a new record. If it names a field that the caller does not know, it is replaced by an error that names no field.
+pub(super) fn without_unknown(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object, error: Error) -> Error {
+    let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(grant_context, object, field);
+    let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));
+    match error.field.as_deref().is_some_and(is_unknown) || error.issues.iter().any(names_unknown) {
+        true => Error::new(Code::NotNullViolation, "The record needs a value of a field that you may not write."),
+        false => error,
+    }
+}

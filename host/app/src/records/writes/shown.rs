@@ -1,0 +1,234 @@
+//! The parts of a written record that its writer may see.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::plan::RecordPlan;
+use blockbase_query::{Access, Action, Decision, GrantContext, Scope, sql};
+use blockbase_schema::json::{Members, write_string};
+use blockbase_schema::{ColumnType, Error, Object, Registry, Result, system};
+use blockbase_store::{Connection, Cost, Read, Record};
+use uuid::Uuid;
+
+use super::answer::WriteAnswer;
+use super::request::WriteRequest;
+use crate::App;
+use crate::caller::Caller;
+use crate::outbox::checks::within;
+use crate::outbox::record_events::WriteContext;
+use crate::records::read::cost_of;
+use crate::records::versions::RecordAnswer;
+
+/// The part of a written record that its writer sees.
+enum Visibility {
+    /// The record as it was written.
+    Whole,
+    /// The id, and the values that the writer sent.
+    SentOnly,
+    /// The record as it was written, if it is within the scope. Otherwise only what the writer sent.
+    Within(Scope),
+    /// The cells of the record that can be read now. If the record cannot be read, only what the writer sent.
+    Cells,
+}
+
+impl Visibility {
+    /// A writer who may not read the record sees only its id and the values that they sent. A writer sees all fields of a new
+    /// record, unless a condition or a list of fields limits what they may read.
+    fn of(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object, record: &RecordAnswer, is_new: bool) -> Result<Visibility> {
+        let reads = caller.access_to(grant_context, object.name(), Action::Read).ok();
+        let is_seen = match reads.as_ref().map(Access::scope) {
+            Some(Scope::All) => true,
+            Some(Scope::Seen(_)) => return Ok(Visibility::Cells),
+            Some(scope @ Scope::Where(_)) => return Ok(Visibility::Within(scope.clone())),
+            // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
+            Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
+            // If the caller may not know every field, they do not see all of a new record either.
+            _ if is_new && knows_less(caller, grant_context, object) => false,
+            _ if is_new => true,
+            Some(Scope::Own(actor)) => owner_of(&record.json)?.as_ref() == Some(actor),
+            Some(Scope::Nothing) | None => false,
+        };
+        Ok(if is_seen { Visibility::Whole } else { Visibility::SentOnly })
+    }
+}
+
+/// Whether an object has fields that the caller does not know.
+fn knows_less(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object) -> bool {
+    let known = [caller.known_objects(grant_context), caller.writable_objects(grant_context, Action::Create)];
+    known.iter().any(|known| known.contains_key(&object.id))
+}
+
+/// Adds the objects whose rows decide what the caller sees of a record.
+pub(super) fn objects_into(context: &WriteContext, object: &str, objects: &mut Vec<Arc<Object>>) {
+    if let Ok(access) = context.caller.access_to(&context.grant_context(), object, Action::Read) {
+        access.objects_into(objects);
+    }
+}
+
+/// The JSON of a record that the transaction has just written, as its writer sees it at this point of the transaction.
+pub(super) async fn shown_within(
+    connection: &mut Connection,
+    context: &WriteContext,
+    request: &WriteRequest,
+    record: &RecordAnswer,
+    is_new: bool,
+) -> Result<Vec<u8>> {
+    let (caller, grant_context) = (&context.caller, context.grant_context());
+    let object = context.registry.object(request.object()).ok_or_else(|| Error::unknown_object(request.object()))?;
+    let id = Uuid::from_bytes(record.version.id);
+    let is_seen = match Visibility::of(caller, &grant_context, object, record, is_new)? {
+        Visibility::Whole => true,
+        Visibility::SentOnly => false,
+        Visibility::Within(scope) => !within(connection, object, &scope, vec![id]).await?.is_empty(),
+        Visibility::Cells => {
+            let (object, access) = caller.object(&grant_context, object.name(), Action::Read)?;
+            let plan = RecordPlan::new(&object, &access, id);
+            let select = sql::get(connection.dialect(), &plan, false);
+            let read = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(&object))?;
+            if let Some(read) = read {
+                return Ok(read.into_json());
+            }
+            false
+        }
+    };
+    if is_seen { Ok(record.json.clone()) } else { sent_only(object, request.values(), record) }
+}
+
+impl App {
+    /// Reduces the results of writes to the parts that their caller may see. The writes are committed, so a read that fails does
+    /// not fail the call: then the answer has only what the caller sent.
+    pub(super) async fn shown(
+        &self,
+        caller: &Caller,
+        registry: &Arc<Registry>,
+        written: Vec<(&WriteRequest, WriteAnswer)>,
+    ) -> Result<Vec<WriteAnswer>> {
+        // What has to be read is read once for each object.
+        let mut rows: BTreeMap<&str, (Scope, Vec<Uuid>)> = BTreeMap::new();
+        let mut cells: BTreeMap<&str, Vec<Uuid>> = BTreeMap::new();
+        let mut decided = Vec::with_capacity(written.len());
+        for (request, answer) in written {
+            let name = request.object();
+            let shown = match answer.record() {
+                Some((record, is_new)) => {
+                    let object = registry.object(name).ok_or_else(|| Error::unknown_object(name))?;
+                    let shown = Visibility::of(caller, &self.grant_context(registry), object, record, is_new)?;
+                    let id = Uuid::from_bytes(record.version.id);
+                    match &shown {
+                        Visibility::Within(scope) => rows.entry(name).or_insert_with(|| (scope.clone(), Vec::new())).1.push(id),
+                        Visibility::Cells => cells.entry(name).or_default().push(id),
+                        Visibility::Whole | Visibility::SentOnly => {}
+                    }
+                    Some((shown, Arc::clone(object), id))
+                }
+                None => None,
+            };
+            decided.push((request, answer, shown));
+        }
+        let mut seen: BTreeMap<&str, HashSet<Uuid>> = BTreeMap::new();
+        for (name, (scope, ids)) in rows {
+            let object = registry.object(name).ok_or_else(|| Error::unknown_object(name))?;
+            seen.insert(name, self.seen(caller, None, registry, object, &scope, ids).await.unwrap_or_default());
+        }
+        let mut read: BTreeMap<&str, HashMap<Uuid, RecordAnswer>> = BTreeMap::new();
+        for (name, ids) in cells {
+            read.insert(name, self.read_cells(caller, name, &ids).await.unwrap_or_default());
+        }
+        let mut answers = Vec::with_capacity(decided.len());
+        for (request, answer, shown) in decided {
+            let Some((shown, object, id)) = shown else {
+                answers.push(answer);
+                continue;
+            };
+            let is_seen = match shown {
+                Visibility::Whole => true,
+                Visibility::SentOnly => false,
+                Visibility::Within(_) => seen.get(request.object()).is_some_and(|seen| seen.contains(&id)),
+                Visibility::Cells => {
+                    if let Some(read) = read.get(request.object()).and_then(|read| read.get(&id)) {
+                        answers.push(answer.with_record(RecordAnswer { json: read.json.clone(), version: read.version }));
+                        continue;
+                    }
+                    false
+                }
+            };
+            answers.push(match (is_seen, answer.record()) {
+                (false, Some((record, _))) => {
+                    let reduced = RecordAnswer { json: sent_only(&object, request.values(), record)?, version: record.version };
+                    answer.with_record(reduced)
+                }
+                _ => answer,
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Reads records that the caller has written, with the cells that the caller may read now.
+    async fn read_cells(&self, caller: &Caller, object: &str, ids: &[Uuid]) -> Result<HashMap<Uuid, RecordAnswer>> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Read)?;
+            let asked = Arc::new((object, access.scope().clone(), ids.to_vec(), self.settings.answer_bytes_max));
+            if cost_of(&asked.1).is_none() {
+                return self
+                    .store
+                    .read_rows(self.by(caller), Some(registry.version), move |connection| {
+                        Box::pin(async move { cells(connection, &asked).await })
+                    })
+                    .await;
+            }
+            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: None };
+            self.read_metered(caller, read, move |connection| {
+                let asked = Arc::clone(&asked);
+                Box::pin(async move { cells(connection, &asked).await })
+            })
+            .await
+        })
+        .await
+    }
+}
+
+/// Reads records by their ids, within a scope. Together they have at most so many bytes.
+async fn cells(
+    connection: &mut Connection,
+    (object, scope, ids, bytes_max): &(Arc<Object>, Scope, Vec<Uuid>, usize),
+) -> Result<HashMap<Uuid, RecordAnswer>> {
+    let columns: Vec<_> = object.columns.iter().collect();
+    let select = sql::read_many(connection.dialect(), object, scope, ids.clone());
+    let records = connection.fetch_records(select, &columns, 0, *bytes_max).await.map_err(|error| error.on(object))?;
+    let answer = |record: Record| -> Result<(Uuid, RecordAnswer)> {
+        let id = record.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
+        Ok((id, RecordAnswer::new(object, id, record)?))
+    };
+    records.into_iter().map(answer).collect()
+}
+
+/// Reduces an answer to the id of the record and the values that the caller sent. The result of an atomic operator does not count
+/// as sent.
+fn sent_only(object: &Object, sent: Option<&Members>, answer: &RecordAnswer) -> Result<Vec<u8>> {
+    let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
+    let sent = sent.map_or(&[][..], |sent| sent.0.as_slice());
+    let is_sent = |name: &str| {
+        sent.iter().any(|(known, raw)| {
+            let is_plain = object.column(name).is_some_and(|column| column.ty == ColumnType::Json || !raw.get().starts_with('{'));
+            known == name && is_plain && !system::NAMES.contains(&name)
+        })
+    };
+    let mut kept = vec![b'{'];
+    for (name, raw) in record.0.iter().filter(|(name, _)| name == system::ID || is_sent(name)) {
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        write_string(&mut kept, name);
+        kept.push(b':');
+        kept.extend_from_slice(raw.get().as_bytes());
+    }
+    kept.push(b'}');
+    Ok(kept)
+}
+
+/// The value of `created_by` in a record's JSON.
+fn owner_of(json: &[u8]) -> Result<Option<String>> {
+    let record: Members = serde_json::from_slice(json).map_err(Error::internal)?;
+    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
+    Ok(owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten())
+}

@@ -1,0 +1,120 @@
+//! The rights of the operations of a batch, and what their caller sees of the results.
+
+use blockbase_tests::{Admin, on_both_engines};
+use serde_json::{Value, json};
+
+use super::{batch, define, events, failed, results, total};
+
+/// A user with one role that has these grants.
+async fn user<'a>(admin: &Admin<'a>, name: &str, grants: Value) -> Admin<'a> {
+    let role = admin.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await;
+    assert_eq!(role.status, 201, "{}", role.text);
+    let user = admin.server.with_token(admin.server.sign_up(name).await);
+    let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": name })).await.status, 200);
+    user
+}
+
+on_both_engines! {
+    async fn each_operation_needs_its_own_rights(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let team = admin.make("team", json!({ "name": "red" })).await;
+        let reader = user(&admin, "reader", json!([{ "resource": "team", "actions": ["read"] }, { "resource": "data", "actions": ["manage"] }])).await;
+        let maker = user(&admin, "maker", json!([{ "resource": "team", "actions": ["create"] }])).await;
+        let own = user(&admin, "own", json!([{ "resource": "team", "actions": ["manage"], "rowPolicy": "own" }])).await;
+        let create = json!({ "op": "create", "object": "team", "values": { "name": "new" } });
+        let update = json!({ "op": "update", "object": "team", "id": team, "values": { "name": "x" } });
+        let delete = json!({ "op": "delete", "object": "team", "id": team });
+        let before = events(&admin).await;
+        // Nobody may send a batch who may write nothing.
+        batch(&reader, json!([])).await.expect_error(403, "forbidden");
+        batch(&reader, json!([create])).await.expect_error(403, "forbidden");
+        for refused in [&update, &delete, &json!({ "op": "create", "object": "member", "values": { "name": "m" } }), &json!({ "op": "create", "object": "nothing", "values": {} })] {
+            failed(&batch(&maker, json!([create, refused])).await, 1, 403, "forbidden");
+        }
+        let upsert = json!({ "op": "upsert", "object": "team", "values": { "id": team, "name": "x" }, "onConflict": ["id"] });
+        failed(&batch(&maker, json!([upsert])).await, 0, 403, "forbidden");
+        // The rights are checked before the values, also of an operation that waits for another one.
+        let waiting = json!({ "op": "update", "object": "team", "id": { "$ref": "0.id" }, "values": { "size": "no number" } });
+        failed(&batch(&maker, json!([create, waiting])).await, 1, 403, "forbidden");
+        // A hidden record counts as missing.
+        for hidden in [&update, &delete] {
+            failed(&batch(&own, json!([create, hidden])).await, 1, 404, "not_found");
+        }
+        failed(&batch(&own, json!([create, upsert])).await, 1, 403, "forbidden");
+        assert_eq!((total(&admin, "team").await, events(&admin).await), (1, before));
+        let done = results(&batch(&own, json!([create, { "op": "update", "object": "team", "id": { "$ref": "0.id" }, "values": { "size": 2 } }])).await);
+        assert_eq!(own.get(&format!("/api/v1/data/team/{}", done[0]["data"]["id"].as_str().unwrap())).await.data(), done[1]["data"]);
+    }
+
+    async fn a_reference_shows_no_more_than_a_result_does(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let team = admin.make("team", json!({ "name": "secret", "size": 9 })).await;
+        let writer = user(&admin, "writer", json!([{ "resource": "team", "actions": ["create", "update"] }])).await;
+        let listed = user(&admin, "listed", json!([
+            { "resource": "team", "actions": ["create", "update"] },
+            { "resource": "team", "actions": ["read"], "fields": { "read": ["name"] } },
+        ])).await;
+        let condition = user(&admin, "condition", json!([
+            { "resource": "team", "actions": ["create", "update"] },
+            { "resource": "team", "actions": ["read"], "where": { "size": { "lt": 5 } } },
+        ])).await;
+        let touch = json!({ "op": "update", "object": "team", "id": team, "values": { "size": 9 } });
+        let copy = |field: &str| json!({ "op": "create", "object": "team", "values": { "name": { "$ref": format!("0.{field}") } } });
+        // Somebody who may not read sees the id and what they sent, and can refer to nothing else.
+        let done = results(&batch(&writer, json!([touch, copy("id")])).await);
+        assert_eq!(done[0], json!({ "data": { "id": team, "size": 9 } }));
+        assert_eq!(done[1]["data"]["name"], json!(team));
+        let error = failed(&batch(&writer, json!([touch, copy("name")])).await, 1, 403, "forbidden");
+        assert_eq!(error["field"], "name");
+        // A field that no grant lists is an unknown field. Another unreadable value is null or left out.
+        let done = results(&batch(&listed, json!([{ "op": "update", "object": "team", "id": team, "values": { "name": "seen" } }, copy("name")])).await);
+        assert_eq!(done[0], json!({ "data": { "id": team, "name": "seen" } }));
+        assert_eq!(done[1]["data"]["name"], "seen");
+        failed(&batch(&condition, json!([touch, copy("name")])).await, 1, 403, "forbidden");
+        let small = json!({ "op": "update", "object": "team", "id": team, "values": { "size": 3 } });
+        let done = results(&batch(&condition, json!([small, copy("name")])).await);
+        assert_eq!((&done[0]["data"]["name"], &done[1]["data"]["name"]), (&json!("seen"), &json!("seen")));
+        let reader = user(&admin, "names", json!([
+            { "resource": "team", "actions": ["create"], "fields": { "write": ["name"] } },
+            { "resource": "team", "actions": ["read"], "fields": { "read": ["name"] } },
+        ])).await;
+        let create = json!({ "op": "create", "object": "team", "values": { "name": "n" } });
+        for field in ["size", "created_by", "colour"] {
+            let error = failed(&batch(&reader, json!([create, copy(field)])).await, 1, 400, "unknown_field");
+            assert_eq!(error["message"], format!("At index 1: `team` has no field `{field}`."));
+        }
+        let sized = json!({ "op": "create", "object": "team", "values": { "size": { "$ref": "0.name" } } });
+        assert_eq!(failed(&batch(&reader, json!([create, sized])).await, 1, 403, "forbidden")["field"], "size");
+    }
+
+    async fn checks_look_at_what_the_whole_batch_leaves(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        // A team may be made by somebody who makes themselves its member.
+        let of_me = json!({ "member_by_team": { "some": { "created_by": "$user.id" } } });
+        let founder = user(&admin, "founder", json!([
+            { "resource": "team", "actions": ["create", "read", "update"], "where": of_me },
+            { "resource": "member", "actions": ["create", "read"] },
+        ])).await;
+        let create = json!({ "op": "create", "object": "team", "values": { "name": "mine" } });
+        let join = json!({ "op": "create", "object": "member", "values": { "name": "me", "team_id": { "$ref": "0.id" } } });
+        let before = events(&admin).await;
+        // The team alone fails, and so does a team without a member beside one with a member.
+        failed(&batch(&founder, json!([create])).await, 0, 403, "forbidden");
+        failed(&batch(&founder, json!([create, join, create])).await, 2, 403, "forbidden");
+        assert_eq!((total(&admin, "team").await, total(&admin, "member").await, events(&admin).await), (0, 0, before));
+        // Whoever makes a record may refer to it, although they may read it only afterwards.
+        let done = results(&batch(&founder, json!([create, join])).await);
+        assert_eq!((&done[0]["data"]["name"], &done[1]["data"]["team_id"]), (&json!("mine"), &done[0]["data"]["id"]));
+        assert!(done[0]["data"]["created_at"].is_string(), "{}", done[0]);
+        let other = user(&admin, "other", json!([
+            { "resource": "team", "actions": ["create", "read", "update"], "where": of_me },
+            { "resource": "member", "actions": ["create", "read"] },
+        ])).await;
+        let theirs = json!({ "op": "create", "object": "member", "values": { "name": "me", "team_id": done[0]["data"]["id"] } });
+        failed(&batch(&other, json!([theirs])).await, 0, 409, "foreign_key_violation");
+    }
+}
