@@ -89,6 +89,8 @@ enum Of<'d> {
     Root,
     Page(&'d Object),
     Upserted(&'d Object),
+    /// A page of groups.
+    Groups,
     Record(&'d Object),
     /// A type whose fields are all leaves. Every schema has the same types of this kind.
     Leaves(LeafType),
@@ -150,7 +152,7 @@ impl<'d> Check<'d> {
             Of::Page(object) => page_name(object) == name,
             Of::Upserted(object) => upserted_name(object) == name,
             Of::Record(object) => pascal_case(object.name()) == name,
-            Of::Leaves(_) | Of::Introspection => true,
+            Of::Groups | Of::Leaves(_) | Of::Introspection => true,
             Of::Leaf => false,
         }
     }
@@ -171,10 +173,11 @@ impl<'d> Check<'d> {
             Of::Introspection => self.selections(set, Of::Introspection),
             _ if name == "__typename" => self.below(field, Of::Leaf),
             Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
-            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(LeafType::Pagination)),
+            Of::Groups if name == "data" => self.below(field, Of::Leaf),
+            Of::Page(_) | Of::Groups if name == "pagination" => self.below(field, Of::Leaves(LeafType::Pagination)),
             Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
             Of::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Of::Leaf),
-            Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
+            Of::Page(_) | Of::Groups | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
                 let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
                 self.tell(error, field.pos);
             }
@@ -214,6 +217,7 @@ impl<'d> Check<'d> {
             Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
             Root::Aggregate(_) => Some(Of::Leaves(LeafType::Aggregate)),
+            Root::Groups(_) => Some(Of::Groups),
             Root::UpdateMany(_) => Some(Of::Leaves(LeafType::Written)),
             Root::Events => Some(Of::Leaves(LeafType::Event)),
             Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
