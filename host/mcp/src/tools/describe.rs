@@ -109,15 +109,16 @@ pub(super) fn of_aggregate(parameter: ListParameter) -> bool {
     !matches!(parameter, ListParameter::Select | ListParameter::Expand)
 }
 
-/// The description of a list's parameter for groups, if it differs.
+/// The description of a list's parameter for an aggregate.
 fn group_parameter(parameter: ListParameter) -> Value {
     let mut described = list_parameter(parameter);
     let text = match parameter {
         ListParameter::Sort => {
             "Keys of the groups to sort by, separated by commas: entries of `group_by`, and keys of results such as \
             `-sum_amount`. Only with groups."
+                .to_owned()
         }
-        ListParameter::PageSize => "The number of groups on a page, at most 100.",
+        ListParameter::PageSize => format!("The number of groups on a page, at most {PAGE_SIZE_MAX}."),
         _ => return described,
     };
     described["description"] = json!(text);
