@@ -102,9 +102,9 @@ impl Zone {
     /// A period may begin later than its name says if the clocks go forward then. If the clocks go back within an hour, the hour is
     /// two periods, one with each offset. A longer period is one in any case.
     pub fn first_instant(&self, period: Period, seconds: i64) -> i64 {
-        let (folded, cycles) = folded(seconds);
-        let span = self.span(folded);
-        let local = period.first_second(folded + self.offsets[span]);
+        let (known, cycles) = folded(seconds);
+        let span = self.span(known);
+        let local = period.first_second(known + self.offsets[span]);
         if period == Period::Hour {
             return self.begins[span].max(local - self.offsets[span]) + cycles;
         }
@@ -120,8 +120,8 @@ fn folded(seconds: i64) -> (i64, i64) {
     if seconds < CYCLE_ENDS_S {
         return (seconds, 0);
     }
-    let folded = CYCLE_BEGINS_S + (seconds - CYCLE_BEGINS_S) % CYCLE_S;
-    (folded, seconds - folded)
+    let known = CYCLE_BEGINS_S + (seconds - CYCLE_BEGINS_S) % CYCLE_S;
+    (known, seconds - known)
 }
 
 #[cfg(test)]
