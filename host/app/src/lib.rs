@@ -44,10 +44,11 @@ pub use base::offload::run_offloaded;
 pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
+pub use blockbase_query::aggregate::names as aggregate_names;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, KnownObjects, ListParameter, ListRequest,
-    Operand, Operator, Paging, PagingParameters, Related, RowPolicy, TopicFilter, TopicPattern, Where, condition, expand_paths,
-    limits,
+    Operand, Operator, Paging, PagingParameters, Period, Related, RowPolicy, TopicFilter, TopicPattern, Where, condition,
+    expand_paths, limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
@@ -72,7 +73,7 @@ pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, Subscript
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
-pub use records::read::{ListAnswer, PaginationAnswer, write_warnings};
+pub use records::read::{AggregateAnswer, ListAnswer, PaginationAnswer, write_warnings};
 pub use records::versions::{Condition, RecordAnswer};
 pub use records::writes::{Batch, BatchAnswer, BulkAnswer, Chosen, Upserted, WrittenAnswer};
 pub use schema_change::visible::Visible;

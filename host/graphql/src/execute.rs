@@ -168,6 +168,7 @@ impl<'d> Execution<'d> {
             Root::List(object) => self.list(object, selected, &arguments, answer).await,
             Root::ById(object) => self.by_id(object, selected, &arguments, answer).await,
             Root::Aggregate(object) => self.aggregate(object, selected, &arguments, answer).await,
+            Root::Groups(object) => self.groups(object, selected, &arguments, answer).await,
             Root::Create(object) => self.create(object, selected, &mut arguments, answer).await,
             Root::Update(object) => self.update(object, selected, &mut arguments, answer).await,
             Root::Upsert(object) => self.upsert(object, selected, &mut arguments, answer).await,

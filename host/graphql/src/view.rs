@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
 use crate::view::root::{BATCH, EVENTS, OBJECTS, Root, SCHEMA_VERSION};
-use crate::view::types::{Input, Related, Scalar, VisibleObjects, Test, enum_values};
+use crate::view::types::{Input, Related, Scalar, Test, VisibleObjects, enum_values};
 
 /// One view: see the description of this module.
 pub(crate) struct View {
@@ -109,7 +109,7 @@ impl View {
         self.object(name).filter(|object| !object.is_users())
     }
 
-    /// The query with this name. The names that objects use never clash, so a name leads to one query.
+    /// The query with this name. Names that are reserved for an object never clash, so a name leads to one query.
     pub(crate) fn query(&self, name: &str) -> Option<Root> {
         match name {
             SCHEMA_VERSION => return Some(Root::SchemaVersion),
@@ -119,8 +119,19 @@ impl View {
         if let Some(object) = self.object(name) {
             return Some(Root::List(Arc::clone(object)));
         }
-        let by_id = name.strip_suffix("_by_id").and_then(|name| self.object(name)).cloned().map(Root::ById);
-        by_id.or_else(|| name.strip_suffix("_aggregate").and_then(|name| self.object(name)).cloned().map(Root::Aggregate))
+        let of = |suffix: &str, root: fn(Arc<Object>) -> Root| {
+            name.strip_suffix(suffix).and_then(|name| self.object(name)).cloned().map(root)
+        };
+        // `<object>_groups` gives way to the list of an object with this name.
+        of("_by_id", Root::ById).or_else(|| of("_aggregate", Root::Aggregate)).or_else(|| of("_groups", Root::Groups))
+    }
+
+    /// Whether the query with this root's name is this root, and not another one with the same name.
+    pub(crate) fn has_query(&self, root: &Root) -> bool {
+        match root {
+            Root::Groups(_) => matches!(self.query(&root.name()), Some(Root::Groups(_))),
+            _ => true,
+        }
     }
 
     /// Whether the view shows an object whose records can be written.

@@ -10,6 +10,7 @@ pub mod aggregate;
 pub mod condition;
 pub mod ddl;
 pub mod expand;
+pub mod groups;
 pub mod limits;
 pub mod operator;
 pub mod plan;
@@ -21,18 +22,22 @@ pub mod topic;
 mod dialect;
 mod filter;
 mod parameter;
+mod period;
+mod zone;
 
 pub use access::{
     Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects, Owners, Permissions,
     RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
 };
-pub use aggregate::{AggregateRequest, Function};
+pub use aggregate::{AggregateRequest, Call, Function, Named};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use filter::{Filter, FilterValue};
 pub use operator::{Operand, Operator};
 pub use parameter::ListParameter;
+pub use period::Period;
 pub use request::{ExportRequest, ListRequest, Paging, PagingParameters};
 pub use sql::{Param, Statement};
 pub use topic::{TopicFilter, TopicPattern};
+pub use zone::Zone;

@@ -23,6 +23,10 @@ pub const EXPAND_PATHS_MAX: usize = 1000;
 pub const EXPAND_KEYS_MAX: usize = 50;
 /// The maximum number of related records that one key adds, for all records of a page together.
 pub const EXPAND_RECORDS_MAX: usize = 10_000;
+/// The maximum number of fields by which one aggregate groups.
+pub const GROUP_FIELDS_MAX: usize = 8;
+/// The maximum number of functions of one aggregate.
+pub const FUNCTIONS_MAX: usize = 20;
 
 /// The maximum number of names of related records in one export. Each of them is a further subquery for each row.
 pub const NAMES_MAX: usize = 50;
@@ -47,6 +51,8 @@ mod tests {
             format!("| paths of `expand` | {EXPAND_PATHS_MAX} |"),
             format!("| relation keys of `expand` | {EXPAND_KEYS_MAX} |"),
             format!("| related records of one relation key, in total for all records of a page | {EXPAND_RECORDS_MAX} |"),
+            format!("| fields of `groupBy` | {GROUP_FIELDS_MAX} |"),
+            format!("| functions of one aggregate | {FUNCTIONS_MAX} |"),
             format!("| names of related records in an export | {NAMES_MAX} |"),
         ];
         assert_eq!(rows, wanted, "the table of limits in docs/data.md");

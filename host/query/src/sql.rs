@@ -1,5 +1,6 @@
 //! Plans, written as SQL with bound values.
 
+mod groups;
 mod param;
 mod read;
 mod related;
@@ -8,6 +9,7 @@ mod search;
 mod write;
 mod writer;
 
+pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{
     aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, lock, owners, read_many,

@@ -133,6 +133,24 @@ impl Column {
         }
     }
 
+    /// A column of a result that is no table. Every value may be null.
+    pub fn of_result(name: String, kind: FieldType, ty: ColumnType) -> Column {
+        Column {
+            name,
+            kind,
+            ty,
+            required: false,
+            unique: false,
+            rules: Rules::default(),
+            default: None,
+            key: 0,
+            is_system: false,
+            reference: None,
+            is_sorted: false,
+            index_bytes_max: None,
+        }
+    }
+
     /// The part of names of constraints and indexes that identifies the column and does not change with a rename. It is the
     /// field's number, `r` and the relationship's number, or `s` and the position among the system columns.
     pub fn catalogue_key(&self) -> String {

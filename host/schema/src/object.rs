@@ -54,6 +54,8 @@ pub struct ObjectDefinition {
 
 /// The number of the object `users`. The numbers of other objects begin with 1.
 const USERS_ID: i64 = 0;
+/// The number of a result that is no table. It is not stored.
+const RESULT_ID: i64 = -1;
 
 /// The maximum number of fields of one object. SQLite's own limits are 2,000 columns and 32,766 variables.
 const FIELDS_MAX: usize = 300;
@@ -234,6 +236,29 @@ impl Object {
         }
         let by_name = columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
         Ok(Object { id: USERS_ID, revision: 0, definition, keys, columns, is_partial: false, by_name })
+    }
+
+    /// The rows of a result that is no table, for conditions on them. A name that several columns have leads to none of them.
+    pub fn of_result(name: &str, columns: Vec<Column>) -> Object {
+        let mut by_name = HashMap::with_capacity(columns.len());
+        let mut repeated = Vec::new();
+        for (index, column) in columns.iter().enumerate() {
+            if by_name.insert(column.name.clone(), index).is_some() {
+                repeated.push(&column.name);
+            }
+        }
+        for name in repeated {
+            by_name.remove(name);
+        }
+        let definition = ObjectDefinition {
+            name: name.to_owned(),
+            label: None,
+            description: None,
+            fields: Vec::new(),
+            constraints: Constraints::default(),
+            indexes: Vec::new(),
+        };
+        Object { id: RESULT_ID, revision: 0, definition, keys: Vec::new(), columns, is_partial: false, by_name }
     }
 
     /// Whether the object's records are the users of the service.

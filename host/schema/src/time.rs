@@ -91,6 +91,18 @@ const FIRST_MILLIS: Millis = -62_135_596_800_000;
 /// 9999-12-31T23:59:59.999Z.
 const LAST_MILLIS: Millis = 253_402_300_799_999;
 
+/// The year and the month (1 to 12) of a day. Years before 1 and after 9999 occur too, because local time may be in another year
+/// than UTC.
+pub fn year_and_month(days_since_epoch: i32) -> (i32, u32) {
+    let date = NaiveDate::from_num_days_from_ce_opt(days_since_epoch.saturating_add(EPOCH_DAY_FROM_CE)).unwrap_or(NaiveDate::MIN);
+    (date.year(), date.month())
+}
+
+/// The first day of a month, as days since 1970-01-01.
+pub fn first_day(year: i32, month: u32) -> i32 {
+    NaiveDate::from_ymd_opt(year, month, 1).unwrap_or(NaiveDate::MIN).num_days_from_ce() - EPOCH_DAY_FROM_CE
+}
+
 fn in_calendar(year: i32) -> bool {
     (1..=9999).contains(&year)
 }

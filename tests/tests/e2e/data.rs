@@ -9,6 +9,7 @@ pub(crate) mod conditional;
 pub(crate) mod conditions;
 pub(crate) mod exact_values;
 pub(crate) mod exports;
+pub(crate) mod groups;
 pub(crate) mod reads;
 pub(crate) mod relationships;
 pub(crate) mod search;

@@ -1,11 +1,12 @@
-//! Reads records: list, get and aggregate, with their related records.
+//! Reads records: list, get and aggregate, with their related records or in groups.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::aggregate::AggregatePlan;
+use blockbase_query::aggregate::{AggregatePlan, OnePlan};
 use blockbase_query::expand::ExpandPlan;
+use blockbase_query::groups::GroupsPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{
@@ -13,7 +14,7 @@ use blockbase_query::{
     expand, sql,
 };
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
-use blockbase_store::{Connection, Cost, DbError, Read};
+use blockbase_store::{Connection, Cost, DbError, Read, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -56,6 +57,33 @@ impl ListAnswer {
 
     pub fn pagination(&self) -> PaginationAnswer {
         PaginationAnswer::new(self.paging, self.total, self.has_next_page)
+    }
+}
+
+/// The answer of an aggregate.
+#[derive(Debug)]
+pub enum AggregateAnswer {
+    /// `{ fn, field, value, filteredCount }`, for one function over all records.
+    One(Vec<u8>),
+    /// A page of groups, each `{ group, count, sum_amount, … }`.
+    Groups(ListAnswer),
+}
+
+impl AggregateAnswer {
+    /// `{ "data": … }`, with the pagination if there are groups.
+    pub fn json(&self) -> Vec<u8> {
+        match self {
+            AggregateAnswer::One(one) => [b"{\"data\":", one.as_slice(), b"}"].concat(),
+            AggregateAnswer::Groups(groups) => groups.json(),
+        }
+    }
+
+    /// The same without an object around a single value.
+    pub fn bare_json(self) -> Vec<u8> {
+        match self {
+            AggregateAnswer::One(one) => one,
+            AggregateAnswer::Groups(groups) => groups.json(),
+        }
     }
 }
 
@@ -242,21 +270,35 @@ impl App {
         }
     }
 
-    /// `{ fn, field, value, filteredCount }` as JSON. The caller needs the same permission as for a list.
-    pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
+    /// Computes functions over the records of a list, all together or in groups. The caller needs the same permission as for the
+    /// list.
+    pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<AggregateAnswer> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
             let (grant_context, known) = (self.grant_context(&registry), self.known_to(caller, &registry));
             let (object, access) = caller.object(&grant_context, object, Action::Read)?;
-            let plan = Arc::new(with_reading(caller, &grant_context, &known, bytes_of(&request.wheres), |reading| {
-                AggregatePlan::new(&object, &access, request.clone(), reading)
+            let plan = Arc::new(with_reading(caller, &grant_context, &known, request.bytes(), |reading| {
+                AggregatePlan::new(&object, &access, request, reading)
             })?);
-            let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
-            self.read_metered(caller, read, move |connection| {
-                let plan = Arc::clone(&plan);
-                Box::pin(async move { run_aggregate(connection, &plan).await })
-            })
-            .await
+            let read = Read { schema: registry.version, cost: cost(plan.selection()), tables_of_one_moment: None };
+            let bytes_max = self.answer_bytes_left(caller);
+            let answer = self
+                .read_metered(caller, read, move |connection| {
+                    let plan = Arc::clone(&plan);
+                    Box::pin(async move {
+                        match &*plan {
+                            AggregatePlan::One(plan) => run_aggregate(connection, plan).await.map(AggregateAnswer::One),
+                            AggregatePlan::Groups(plan) => {
+                                run_groups(connection, plan, bytes_max).await.map(AggregateAnswer::Groups)
+                            }
+                        }
+                    })
+                })
+                .await?;
+            if let AggregateAnswer::Groups(groups) = &answer {
+                caller.spend_answer(groups.rows.len());
+            }
+            Ok(answer)
         })
         .await
     }
@@ -460,20 +502,68 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
     Ok(ListAnswer { rows, total: Some(total), has_next_page, paging, warnings: Vec::new() })
 }
 
-async fn run_aggregate(connection: &mut Connection, plan: &AggregatePlan) -> Result<Vec<u8>> {
+async fn run_aggregate(connection: &mut Connection, plan: &OnePlan) -> Result<Vec<u8>> {
     let statement = sql::aggregate(connection.dialect(), plan);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
     let row = rows.first().ok_or_else(|| Error::internal("an aggregate gave no row"))?;
     let (matching, values, text) = (row.integer(0)?, row.integer(1)?, row.optional_text(2)?);
-    let value = plan.value_json(values, text.as_deref())?;
+    let value = plan.computed.value_json(&plan.object, values, text.as_deref())?;
     let mut out = Vec::with_capacity(96);
-    out.extend_from_slice(format!(r#"{{"fn":"{}","field":"#, plan.function.name()).as_bytes());
-    match plan.column.map(|index| &plan.object.columns[index].name) {
+    out.extend_from_slice(format!(r#"{{"fn":"{}","field":"#, plan.computed.function.name()).as_bytes());
+    match plan.computed.column.map(|index| &plan.object.columns[index].name) {
         Some(field) => json::write_string(&mut out, field),
         None => out.extend_from_slice(b"null"),
     }
     out.extend_from_slice(format!(r#","value":{value},"filteredCount":{matching}}}"#).as_bytes());
     Ok(out)
+}
+
+async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: usize) -> Result<ListAnswer> {
+    let columns = sql::group_columns(plan);
+    let columns: Vec<&Column> = columns.iter().collect();
+    let statement = sql::groups(connection.dialect(), plan);
+    let mut groups = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| error.on(&plan.object))?;
+    let fields = plan.fields.len();
+    // After two columns for each function, one column is null if the row is no group, and the next one has the total.
+    let is_group = fields + 2 * plan.functions.len();
+    let total = match (plan.with_count, groups.first()) {
+        (true, Some(first)) => Some(number_of(first.cell(is_group + 1))?),
+        _ => None,
+    };
+    groups.retain(|group| group.cell(is_group) != b"null");
+    let groups_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX);
+    let has_more = groups.len() > groups_max;
+    groups.truncate(groups_max);
+    let mut rows = Vec::with_capacity(groups.iter().map(Record::bytes).sum());
+    for (index, group) in groups.iter().enumerate() {
+        rows.extend_from_slice(if index > 0 { b",{\"group\":{" } else { b"{\"group\":{" });
+        for (place, column) in plan.result.columns.iter().take(fields).enumerate() {
+            if place > 0 {
+                rows.push(b',');
+            }
+            json::write_string(&mut rows, &column.name);
+            rows.push(b':');
+            rows.extend_from_slice(group.cell(place));
+        }
+        rows.push(b'}');
+        for (place, computed) in plan.functions.iter().enumerate() {
+            let cell = fields + 2 * place;
+            let values = i64::try_from(number_of(group.cell(cell))?).unwrap_or(i64::MAX);
+            let text: Option<&str> = serde_json::from_slice(group.cell(cell + 1)).map_err(Error::internal)?;
+            rows.push(b',');
+            json::write_string(&mut rows, &plan.result.columns[plan.function_column(place)].name);
+            rows.push(b':');
+            rows.extend_from_slice(computed.value_json(&plan.object, values, text)?.as_bytes());
+        }
+        rows.push(b'}');
+    }
+    let has_next_page = total.map_or(has_more, |total| plan.paging.has_next_page(total));
+    Ok(ListAnswer { rows, total, has_next_page, paging: plan.paging, warnings: Vec::new() })
+}
+
+/// A count in the JSON of a cell.
+fn number_of(cell: &[u8]) -> Result<u64> {
+    serde_json::from_slice(cell).map_err(Error::internal)
 }
 
 #[cfg(test)]

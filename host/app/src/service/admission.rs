@@ -31,7 +31,8 @@ impl App {
     /// # Errors
     /// The errors of [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
     pub async fn admit_to_links(&self, caller: &Caller, object: &str, key: &str) -> Result<()> {
-        self.on_schema(caller, async |registry| Linkable::find(caller, &self.grant_context(&registry), object, key).map(drop)).await
+        self.on_schema(caller, async |registry| Linkable::find(caller, &self.grant_context(&registry), object, key).map(drop))
+            .await
     }
 
     /// Requires the right to create, change or delete records of at least one object. The operations of a batch may need further

@@ -139,7 +139,7 @@ impl Host for CallState {
         self.data(|service| async move {
             service.app.admit_to_object(&service.caller, &object, &[Action::Read]).await?;
             let request = AggregateRequest::from_json(&query)?;
-            service.app.aggregate(&service.caller, &object, request).await.and_then(text)
+            text(service.app.aggregate(&service.caller, &object, request).await?.bare_json())
         })
         .await
     }

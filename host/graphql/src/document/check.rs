@@ -89,6 +89,8 @@ enum Parent<'d> {
     Root,
     Page(&'d Object),
     Upserted(&'d Object),
+    /// A page of groups.
+    Groups,
     Record(&'d Object),
     /// A type whose fields are all leaves. Every schema has the same types of this kind.
     Leaves(LeafType),
@@ -150,7 +152,7 @@ impl<'d> Check<'d> {
             Parent::Page(object) => page_name(object) == name,
             Parent::Upserted(object) => upserted_name(object) == name,
             Parent::Record(object) => pascal_case(object.name()) == name,
-            Parent::Leaves(_) | Parent::Introspection => true,
+            Parent::Groups | Parent::Leaves(_) | Parent::Introspection => true,
             Parent::Leaf => false,
         }
     }
@@ -171,10 +173,11 @@ impl<'d> Check<'d> {
             Parent::Introspection => self.selections(set, Parent::Introspection),
             _ if name == "__typename" => self.below(field, Parent::Leaf),
             Parent::Page(object) | Parent::Upserted(object) if name == "data" => self.below(field, Parent::Record(object)),
-            Parent::Page(_) if name == "pagination" => self.below(field, Parent::Leaves(LeafType::Pagination)),
+            Parent::Groups if name == "data" => self.below(field, Parent::Leaf),
+            Parent::Page(_) | Parent::Groups if name == "pagination" => self.below(field, Parent::Leaves(LeafType::Pagination)),
             Parent::Upserted(_) if name == "created" => self.below(field, Parent::Leaf),
             Parent::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Parent::Leaf),
-            Parent::Page(_) | Parent::Upserted(_) | Parent::Leaves(_) | Parent::Leaf => {
+            Parent::Page(_) | Parent::Groups | Parent::Upserted(_) | Parent::Leaves(_) | Parent::Leaf => {
                 let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
                 self.tell(error, field.pos);
             }
@@ -214,6 +217,7 @@ impl<'d> Check<'d> {
             Root::Upsert(upserted) => object(upserted).map(Parent::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Parent::Record),
             Root::Aggregate(_) => Some(Parent::Leaves(LeafType::Aggregate)),
+            Root::Groups(_) => Some(Parent::Groups),
             Root::UpdateMany(_) => Some(Parent::Leaves(LeafType::Written)),
             Root::Events => Some(Parent::Leaves(LeafType::Event)),
             Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Batch | Root::Action(..) => {

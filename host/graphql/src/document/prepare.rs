@@ -250,6 +250,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
                 Root::List(object)
                 | Root::ById(object)
                 | Root::Aggregate(object)
+                | Root::Groups(object)
                 | Root::Create(object)
                 | Root::Update(object)
                 | Root::Upsert(object)

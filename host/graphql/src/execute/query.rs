@@ -1,4 +1,4 @@
-//! Lists, single records, aggregates.
+//! Lists, single records, aggregates, groups.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use blockbase_app::limits::FILTERS_MAX;
 use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
-    Action, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListParameter, ListRequest, Operator,
-    PagingParameters, Where,
+    Action, AggregateAnswer, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListParameter, ListRequest,
+    Operator, PagingParameters, Where, aggregate_names as names,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ use crate::document::coerce::{Arguments, nested};
 use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 use crate::view::leaves::LeafType;
+use crate::view::types::GROUPS;
 
 /// The maximum number of keys in a sort order.
 const SORT_KEYS_MAX: usize = 100;
@@ -59,14 +60,14 @@ impl<'d> Execution<'d> {
         self.may_read(object).await?;
         let mut wanted = Wanted::default();
         let mut fields = Vec::new();
-        let mut counts = false;
+        let mut with_count = false;
         let ty = page_name(object);
         for field in self.context().collect(&selected.sets, &ty) {
             let shown = match field.field.name.node.as_str() {
                 "data" => PageField::Data(RecordShape::of(self.context(), self.view, object, &field.sets, &mut wanted)?),
                 "pagination" => {
                     let meta = self.context().collect(&field.sets, LeafType::Pagination.name());
-                    counts |= meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"));
+                    with_count |= counts(&meta);
                     PageField::Pagination(meta)
                 }
                 _ => PageField::Type,
@@ -84,7 +85,7 @@ impl<'d> Execution<'d> {
             select: Some(wanted.columns()).map(|columns| if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }),
             expand: wanted.related(),
             // Records are counted only if the client selects the count.
-            without_count: !counts,
+            without_count: !with_count,
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
         let mut rows = std::mem::take(&mut page.rows);
@@ -133,9 +134,9 @@ impl<'d> Execution<'d> {
         let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
         let function: String = arguments.read("fn")?.unwrap_or_default();
         let function = AggregateFunction::parse(&function)?;
-        let request =
-            AggregateRequest { function, field: arguments.read("field")?, search, filters, wheres: condition(arguments)? };
-        let result = self.app.aggregate(self.caller, object.name(), request).await?;
+        let list = ListRequest { search, filters, wheres: condition(arguments)?, ..ListRequest::default() };
+        let request = AggregateRequest::one(function, arguments.read("field")?, list);
+        let result = self.app.aggregate(self.caller, object.name(), request).await?.bare_json();
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
         let begun = answer.json.len();
         answer.json.push(b'{');
@@ -149,6 +150,59 @@ impl<'d> Execution<'d> {
         answer.json.push(b'}');
         Ok(())
     }
+
+    pub(super) async fn groups(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        self.may_read(object).await?;
+        let fields = self.context().collect(&selected.sets, GROUPS);
+        let pagination = |field: &Selected<'d>| self.context().collect(&field.sets, LeafType::Pagination.name());
+        let counts =
+            fields.iter().filter(|field| field.field.name.node.as_str() == "pagination").any(|field| counts(&pagination(field)));
+        let (filters, search) = selection(arguments)?;
+        let list = ListRequest {
+            search,
+            filters,
+            wheres: condition(arguments)?,
+            sort: sort(arguments)?,
+            paging: paging(arguments)?,
+            without_count: !counts,
+            ..ListRequest::default()
+        };
+        let functions: Vec<String> = arguments.read(names::FUNCTIONS)?.unwrap_or_default();
+        let group_by: Vec<String> = arguments.read(names::GROUP_BY)?.unwrap_or_default();
+        let having = arguments.json(names::HAVING).filter(|having| *having != "null").map(str::to_owned);
+        let zone: Option<String> = arguments.read(names::ZONE)?;
+        let request = AggregateRequest::of_groups(&functions, group_by, having, zone, list.checked()?)?;
+        let AggregateAnswer::Groups(page) = self.app.aggregate(self.caller, object.name(), request).await? else {
+            return Err(Error::internal("an aggregate of groups gave no groups"));
+        };
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for field in &fields {
+            answer.key(begun, field.key);
+            match field.field.name.node.as_str() {
+                "data" => {
+                    answer.json.push(b'[');
+                    answer.json.extend_from_slice(&page.rows);
+                    answer.json.push(b']');
+                }
+                "pagination" => write_pagination(answer, &page, &pagination(field)),
+                _ => answer.string(GROUPS),
+            }
+        }
+        answer.json.push(b'}');
+        Ok(())
+    }
+}
+
+/// Whether fields of a pagination need the number of all entries.
+fn counts(meta: &[Selected<'_>]) -> bool {
+    meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"))
 }
 
 fn condition(arguments: &Arguments) -> Result<Vec<Where>> {

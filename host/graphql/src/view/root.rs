@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_app::schema::Object;
-use blockbase_app::{LinkChange, ListParameter};
+use blockbase_app::{LinkChange, ListParameter, aggregate_names as names};
 
 use crate::view::View;
 use crate::view::types::{Input, InputField, Scalar, is_numeric};
@@ -16,6 +16,7 @@ pub(crate) enum Root {
     List(Arc<Object>),
     ById(Arc<Object>),
     Aggregate(Arc<Object>),
+    Groups(Arc<Object>),
     Create(Arc<Object>),
     Update(Arc<Object>),
     Upsert(Arc<Object>),
@@ -38,8 +39,9 @@ pub(crate) const BATCH: &str = "batch";
 
 impl Root {
     /// The queries of an object.
-    pub(crate) fn queries(object: &Arc<Object>) -> [Root; 3] {
-        [Root::List(Arc::clone(object)), Root::ById(Arc::clone(object)), Root::Aggregate(Arc::clone(object))]
+    pub(crate) fn queries(object: &Arc<Object>) -> [Root; 4] {
+        let object = || Arc::clone(object);
+        [Root::List(object()), Root::ById(object()), Root::Aggregate(object()), Root::Groups(object())]
     }
 
     /// The mutations of an object, without those of its links.
@@ -67,6 +69,7 @@ impl Root {
             Root::List(object) => object.name().to_owned(),
             Root::ById(object) => format!("{}_by_id", object.name()),
             Root::Aggregate(object) => format!("{}_aggregate", object.name()),
+            Root::Groups(object) => format!("{}_groups", object.name()),
             Root::Create(object) => format!("create_{}", object.name()),
             Root::Update(object) => format!("update_{}", object.name()),
             Root::Upsert(object) => format!("upsert_{}", object.name()),
@@ -88,6 +91,11 @@ impl Root {
             }
             Root::ById(object) => format!("One record of `{}`, or null.", object.name()),
             Root::Aggregate(object) => format!("Computes a function over the records of `{}` that match.", object.name()),
+            Root::Groups(object) => format!(
+                "Computes functions such as `sum:amount` for groups of the records of `{}` that match. `groupBy` takes fields, and \
+                dates with a period, such as `created_at:month`.",
+                object.name()
+            ),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),
             Root::Update(object) => format!("Changes the given fields of a record of `{}`.", object.name()),
             Root::Upsert(object) => {
@@ -148,6 +156,20 @@ impl Root {
                 let mut arguments =
                     vec![field("fn", Input::aggregate_function().required()), field("field", Input::Scalar(Scalar::String))];
                 arguments.extend(selection(object));
+                arguments
+            }
+            Root::Groups(object) => {
+                let texts = || Input::Scalar(Scalar::String).required().list();
+                let mut arguments = vec![
+                    field(names::FUNCTIONS, texts().required()),
+                    field(names::GROUP_BY, texts()),
+                    field(names::HAVING, Input::Scalar(Scalar::Json)),
+                    field(names::ZONE, Input::Scalar(Scalar::String)),
+                ];
+                arguments.extend(selection(object));
+                arguments.push(field("sort", Input::Sort.required().list()));
+                let window = ListParameter::of_window();
+                arguments.extend(window.map(|parameter| field(parameter.name(), Input::Scalar(Scalar::Int))));
                 arguments
             }
             Root::ById(_) | Root::Delete(_) => vec![id()],

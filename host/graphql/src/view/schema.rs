@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{
-    Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_never_null, is_numeric,
+    GROUPS, Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_never_null, is_numeric,
     page_name, scalar_of, upserted_name,
 };
 
@@ -73,7 +73,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     query = query.field(root_field(view, &Root::SchemaVersion, TypeRef::named_nn(TypeRef::INT)));
     query = query.field(root_field(view, &Root::Objects, TypeRef::named_nn_list_nn(TypeRef::STRING)));
     for object in &objects {
-        for root in Root::queries(object) {
+        for root in Root::queries(object).into_iter().filter(|root| view.has_query(root)) {
             query = query.field(root_field(view, &root, TypeRef::named(result_name(&root))));
         }
         for root in Root::mutations(object).into_iter().filter(|root| view.has_mutation(root)) {
@@ -110,6 +110,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     }
     builder = shared_types(builder, view);
     if !objects.is_empty() {
+        builder = builder.register(groups_type());
         builder = builder.register(leaf_type(LeafType::Written).description("The records that a call for many records wrote."));
     }
     for object in objects {
@@ -124,6 +125,7 @@ fn result_name(root: &Root) -> String {
         Root::List(object) => page_name(object),
         Root::ById(object) | Root::Create(object) | Root::Update(object) => pascal_case(object.name()),
         Root::Aggregate(_) => LeafType::Aggregate.name().to_owned(),
+        Root::Groups(_) => GROUPS.to_owned(),
         Root::Upsert(object) => upserted_name(object),
         Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
         Root::UpdateMany(_) => LeafType::Written.name().to_owned(),
@@ -140,6 +142,13 @@ fn leaf(name: &str, ty: TypeRef) -> Field {
 
 fn leaf_type(ty: LeafType) -> ObjectType {
     ty.fields().iter().fold(ObjectType::new(ty.name()), |object, (name, input)| object.field(leaf(name, type_ref(input))))
+}
+
+/// The type of a page of groups. The keys of a group are no GraphQL names, so a group is JSON.
+fn groups_type() -> ObjectType {
+    let data = leaf("data", TypeRef::named_nn_list_nn(Scalar::Json.name()));
+    let data = data.description("The groups: `{ group: { … }, count, sum_amount, … }`.");
+    ObjectType::new(GROUPS).field(data).field(leaf("pagination", TypeRef::named_nn(LeafType::Pagination.name())))
 }
 
 fn root_field(view: &View, root: &Root, ty: TypeRef) -> Field {

@@ -344,6 +344,9 @@ pub(crate) fn page_name(object: &Object) -> String {
     format!("{}_Page", pascal_case(object.name()))
 }
 
+/// The name of the type of a page of groups. It begins with `Svc`, so no object has it.
+pub(crate) const GROUPS: &str = "SvcGroups";
+
 /// The name of the type of an upsert's result.
 pub(crate) fn upserted_name(object: &Object) -> String {
     format!("{}_Upserted", pascal_case(object.name()))

@@ -48,6 +48,10 @@ impl Arguments {
         Ok(self)
     }
 
+    pub(crate) fn have(&self, name: &str) -> bool {
+        self.0.0.iter().any(|(known, _)| known == name)
+    }
+
     pub(crate) fn raw(&mut self, name: &str) -> Option<Box<RawValue>> {
         let place = self.0.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.0.remove(place).1)

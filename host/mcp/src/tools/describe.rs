@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use blockbase_app::{AggregateFunction, ListParameter};
+use blockbase_app::limits::{FUNCTIONS_MAX, GROUP_FIELDS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use blockbase_app::{AggregateFunction, ListParameter, Period, aggregate_names};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -55,7 +55,8 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         Tool::AggregateData => (
             "Aggregate records",
             "Computes one number over the records that query_data with the same search, filters and `where` would list: the number of \
-                records, or the sum, average, least or greatest value of a numeric field.",
+                records, or the sum, average, least or greatest value of a numeric field. With `functions` or `group_by` it computes \
+                several numbers for each group of records, and lists a page of groups.",
         ),
         Tool::CreateRecord => ("Create a record", "Creates a record and returns it."),
         Tool::UpdateRecord => (
@@ -106,6 +107,30 @@ pub(super) fn parameter_name(parameter: ListParameter) -> &'static str {
     }
 }
 
+/// The name of `groupBy`, in the form that tools use.
+pub(super) const GROUP_BY: &str = "group_by";
+
+/// Whether aggregates take the parameter of lists.
+pub(super) fn of_aggregate(parameter: ListParameter) -> bool {
+    !matches!(parameter, ListParameter::Select | ListParameter::Expand)
+}
+
+/// The description of a list's parameter for an aggregate.
+fn group_parameter(parameter: ListParameter) -> Value {
+    let mut described = list_parameter(parameter);
+    let text = match parameter {
+        ListParameter::Sort => {
+            "Keys of the groups to sort by, separated by commas: entries of `group_by`, and keys of results such as \
+            `-sum_amount`. Only with groups."
+                .to_owned()
+        }
+        ListParameter::PageSize => format!("The number of groups on a page, at most {PAGE_SIZE_MAX}."),
+        _ => return described,
+    };
+    described["description"] = json!(text);
+    described
+}
+
 fn list_parameter(parameter: ListParameter) -> Value {
     let whole = |description: &str| number(parameter.least().unwrap_or_default(), description);
     match parameter {
@@ -153,18 +178,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
             exact(properties, &["object_name"])
         }
         Tool::GetRecord => exact(json!({ "object_name": object, "id": id(), "expand": expand() }), &["object_name", "id"]),
-        Tool::AggregateData => exact(
-            json!({
-                "object_name": object,
-                "fn": { "type": "string", "enum": AggregateFunction::names() },
-                "field": text("A numeric field. `count` takes any field, and counts its values that are not null. `count` also \
-                    works without a field."),
-                "search": search(),
-                "filters": filters(),
-                "where": condition(),
-            }),
-            &["object_name", "fn"],
-        ),
+        Tool::AggregateData => aggregate_input(object),
         Tool::CreateRecord => exact(json!({ "object_name": object, "data": values(record) }), &["object_name", "data"]),
         Tool::UpdateRecord => exact(
             json!({ "object_name": object, "id": id(), "data": values("The columns to change.") }),
@@ -211,6 +225,43 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
     }
 }
 
+fn aggregate_input(object: Value) -> Value {
+    let texts = |most: usize, description: &str| json!({ "type": "array", "items": { "type": "string" }, "maxItems": most, "description": description });
+    let functions = "Several functions, for groups. Each is `count`, or a function and its field, such as `sum:amount`. The results \
+        have the keys `count` and `sum_amount`.";
+    let group_by = format!(
+        "The fields that make the groups. A date or a datetime can have a period, such as `created_at:month`: {}. Without `group_by`, \
+        all records are one group.",
+        Period::enumerated()
+    );
+    let mut properties = json!({
+        "object_name": object,
+        "fn": {
+            "type": "string",
+            "enum": AggregateFunction::names(),
+            "description": "One function. Without `group_by`, the result is one number.",
+        },
+        "field": text("A numeric field. `count` takes any field, and counts its values that are not null. `count` also \
+            works without a field."),
+        "functions": texts(FUNCTIONS_MAX, functions),
+    });
+    properties[GROUP_BY] = texts(GROUP_FIELDS_MAX, &group_by);
+    properties[aggregate_names::HAVING] = json!({
+        "type": "object",
+        "description": "A condition on the groups, in the form of `where`. Its keys are entries of `group_by` and keys of results.",
+        "examples": [{ "count": { "gte": 10 }, "created_at:month": { "gte": "2026-01-01T00:00:00Z" } }],
+    });
+    properties[aggregate_names::ZONE] =
+        text("The IANA name of the time zone of the periods, such as Europe/Berlin. The default is UTC.");
+    for parameter in ListParameter::ALL.iter().filter(|parameter| of_aggregate(**parameter)) {
+        properties[parameter_name(*parameter)] = group_parameter(*parameter);
+        if *parameter == ListParameter::Search {
+            properties["filters"] = filters();
+        }
+    }
+    exact(properties, &["object_name"])
+}
+
 fn output(tool: Tool) -> Value {
     let named = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
     let counted = |what: &str| data(exact(json!({ what: { "type": "integer" } }), &[what]));
@@ -220,15 +271,23 @@ fn output(tool: Tool) -> Value {
         Tool::QueryData => with_warnings(page()),
         Tool::GetRecord => with_warnings(data_of_record()),
         Tool::CreateRecord | Tool::UpdateRecord => data_of_record(),
-        Tool::AggregateData => data(exact(
-            json!({
-                "fn": { "type": "string" },
-                "field": { "type": ["string", "null"] },
-                "value": { "type": ["number", "null"] },
-                "filteredCount": { "type": "integer" },
-            }),
-            &["fn", "field", "value", "filteredCount"],
-        )),
+        Tool::AggregateData => {
+            let one = exact(
+                json!({
+                    "fn": { "type": "string" },
+                    "field": { "type": ["string", "null"] },
+                    "value": { "type": ["number", "null"] },
+                    "filteredCount": { "type": "integer" },
+                }),
+                &["fn", "field", "value", "filteredCount"],
+            );
+            // The top level of an output schema is an object.
+            let mut either = page();
+            let group = json!({ "type": "object", "properties": { "group": { "type": "object" } }, "required": ["group"] });
+            either["properties"]["data"] = json!({ "anyOf": [one, { "type": "array", "items": group }] });
+            either["required"] = json!(["data"]);
+            either
+        }
         Tool::UpsertRecord => {
             let mut schema = data_of_record();
             schema["properties"]["created"] = json!({ "type": "boolean", "description": "Whether the record is new." });

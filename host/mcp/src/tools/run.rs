@@ -5,13 +5,13 @@ use std::sync::Arc;
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
 use blockbase_app::{
-    AggregateRequest, App, Batch, Caller, Chosen, LinkChange, ListParameter, ListRequest, expand_paths, run_offloaded,
-    write_warnings,
+    AggregateRequest, App, Batch, Caller, Chosen, LinkChange, ListParameter, ListRequest, aggregate_names, expand_paths,
+    run_offloaded, write_warnings,
 };
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};
-use super::describe::parameter_name;
+use super::describe::{GROUP_BY, of_aggregate, parameter_name};
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
@@ -24,6 +24,29 @@ fn query_parameters() -> Vec<&'static str> {
     let of_list =
         ListParameter::ALL.iter().flat_map(|parameter| [parameter_name(*parameter)].into_iter().chain(filters(parameter)));
     ["object_name"].into_iter().chain(of_list).collect()
+}
+
+/// The parameters of `aggregate_data`.
+fn aggregate_parameters() -> Vec<&'static str> {
+    use aggregate_names::{FIELD, FUNCTION, FUNCTIONS, HAVING, ZONE};
+    let of_list = ListParameter::ALL.iter().filter(|parameter| of_aggregate(**parameter)).copied().map(parameter_name);
+    ["object_name", FUNCTION, FIELD, FUNCTIONS, GROUP_BY, HAVING, ZONE, "filters"].into_iter().chain(of_list).collect()
+}
+
+/// Checks that a call without groups has no order and no page, which would do nothing.
+fn check_parameters_of_groups(arguments: &Arguments) -> Result<()> {
+    if arguments.have(GROUP_BY) || arguments.have(aggregate_names::FUNCTIONS) {
+        return Ok(());
+    }
+    let of_records = |parameter: ListParameter| matches!(parameter, ListParameter::Search | ListParameter::Where);
+    let of_groups = ListParameter::ALL.iter().copied().filter(|parameter| of_aggregate(*parameter) && !of_records(*parameter));
+    match of_groups.map(parameter_name).find(|name| arguments.have(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("`{name}` is for groups. Add `{GROUP_BY}` or `{}`.", aggregate_names::FUNCTIONS);
+            Err(Error::invalid_request(message).with_field(name))
+        }
+    }
 }
 
 /// Runs the tool `name` as the caller of `call`.
@@ -90,9 +113,15 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             text(json)
         }
         Tool::AggregateData => {
-            let mut arguments = take(&["object_name", "fn", "field", "search", "filters", "where"])?;
+            let mut arguments = take(&aggregate_parameters())?;
             let object: String = arguments.required("object_name")?;
-            data(app.aggregate(caller, &object, AggregateRequest::from_json(&arguments.rest(&[]))?).await?)
+            check_parameters_of_groups(&arguments)?;
+            let renamed = [
+                (GROUP_BY, aggregate_names::GROUP_BY),
+                (parameter_name(ListParameter::PageSize), ListParameter::PageSize.name()),
+            ];
+            let request = AggregateRequest::from_json(&arguments.rest(&renamed))?;
+            text(app.aggregate(caller, &object, request).await?.json())
         }
         Tool::CreateRecord => {
             let mut arguments = take(&["object_name", "data"])?;

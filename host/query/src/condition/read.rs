@@ -103,9 +103,18 @@ pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condit
     read_counted(object, text, reading).map(|(condition, _)| condition)
 }
 
-/// Does the same, and also returns the number of tests in the text.
+/// Does the same for the condition of another parameter.
+pub(crate) fn read_at(parameter: &str, object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
+    read_from(parameter, object, text, reading).map(|(condition, _)| condition)
+}
+
+/// Does the same as [`read`], and also returns the number of tests in the text.
 pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
-    let path = ListParameter::Where.name().to_owned();
+    read_from(ListParameter::Where.name(), object, text, reading)
+}
+
+fn read_from(parameter: &str, object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
+    let path = parameter.to_owned();
     let mut reader = Reader { reading, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
     let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
     Ok((condition, reader.leaves))

@@ -12,7 +12,7 @@ use super::write::link_sides;
 use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
-use crate::aggregate::{AggregatePlan, Function};
+use crate::aggregate::{Function, OnePlan};
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
@@ -148,12 +148,12 @@ pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most
 
 /// Returns one row: the number of rows in the selection, the number of those with a value, and the sum, least or greatest value
 /// as text.
-pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
+pub fn aggregate(dialect: Dialect, plan: &OnePlan) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
-    let column = plan.column.map(|index| &plan.object.columns[index]);
+    let column = plan.computed.column.map(|index| &plan.object.columns[index]);
     let name = column.map(|column| quote(&column.name));
     let value = match (&name, column) {
-        (Some(name), Some(column)) => aggregate_value(dialect, plan.function, name, column.ty),
+        (Some(name), Some(column)) => aggregate_value(dialect, plan.computed.function, name, column.ty),
         _ => "NULL".to_owned(),
     };
     let counted = name.unwrap_or_else(|| "*".to_owned());
@@ -164,7 +164,7 @@ pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
     writer.finish()
 }
 
-fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnType) -> String {
+pub(super) fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnType) -> String {
     let scale = match ty {
         ColumnType::Decimal { scale } => scale,
         _ => 0,
@@ -227,7 +227,7 @@ pub fn read_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid
     let mut tests = vec![dialect.among("\"id\"", &list)];
     tests.extend(writer.scope(object, scope));
     writer.sql.push_str(&format!(" FROM {source}"));
-    writer.wherever(&tests);
+    writer.where_clause(&tests);
     writer.finish()
 }
 

@@ -153,6 +153,7 @@ on_sqlite_first! {
             r#"{"created":false,"data":{"id":""#,
             r#""kitchen":{"name":"bakery","dish_by_kitchen":[{"title":"Buy cream for éclairs"}]}}],"pagination":{"totalCount":1,"hasNextPage":false}}"#,
             r#""dish_aggregate":{"value":7,"filteredCount":1}"#,
+            r#""dish_groups":{"data":[{"group":{"state":"open"},"count":1,"avg_priority":7"#,
             r#"{"data":{"update_dish":{"state":"done","priority":8}}}"#,
             "event: next",
             r#"{"data":{"events":{"topic":"data.dish.updated""#,
@@ -181,7 +182,9 @@ on_sqlite_first! {
             .skip(1)
             .map(|page| page.split("\"title\":\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())
             .collect();
-        assert_eq!(found, [vec!["Fiasco"], vec!["Atlas", "Fiasco", "Solaris"], vec![], vec!["Atlas"]], "{all}");
+        // The pages of authors and of groups have no titles.
+        assert_eq!(found, [vec!["Fiasco"], vec!["Atlas", "Fiasco", "Solaris"], vec![], vec![], vec!["Atlas"]], "{all}");
+        assert!(text.contains(r#""},"count":2,"sum_pages":526}],"pagination":{"page":1"#), "{all}");
         assert!(text.contains(r#""name":"Lem""#) && !text.contains(r#"{"error""#), "{all}");
     }
 

@@ -257,7 +257,7 @@ struct Problem {
 }
 
 /// Encodes a text for a query string, with `%` and two digits for special characters.
-pub(in crate::promises) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),

@@ -131,7 +131,9 @@ fn check(context: &WriteContext, earlier: &[Operation], reference: &Reference) -
     let is_known = match (counted, context.registry.object(request.object())) {
         (Some(name), _) => field == name,
         // A field that the caller may not know is refused like one that does not exist.
-        (None, Some(object)) => object.column(field).is_some() && context.caller.may_name(&context.grant_context(), object, field),
+        (None, Some(object)) => {
+            object.column(field).is_some() && context.caller.may_name(&context.grant_context(), object, field)
+        }
         (None, None) => false,
     };
     if is_known { Ok(()) } else { Err(Error::unknown_field(request.object(), field)) }

@@ -34,7 +34,13 @@ enum Visibility {
 impl Visibility {
     /// A writer who may not read the record sees only its id and the values that they sent. A writer sees all fields of a new
     /// record, unless a condition or a list of fields limits what they may read.
-    fn of(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object, record: &RecordAnswer, is_new: bool) -> Result<Visibility> {
+    fn of(
+        caller: &Caller,
+        grant_context: &GrantContext<'_>,
+        object: &Object,
+        record: &RecordAnswer,
+        is_new: bool,
+    ) -> Result<Visibility> {
         let reads = caller.access_to(grant_context, object.name(), Action::Read).ok();
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,

@@ -1,4 +1,5 @@
-//! `GET /api/v1/data/:object/aggregate`: computes one function over the records that the list with the same filters counts.
+//! `GET /api/v1/data/:object/aggregate`: computes functions over the records that the list with the same filters counts, all together
+//! or in groups.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,5 +19,5 @@ pub(crate) async fn handle(
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let request = AggregateRequest::from_parameters(query.iter())?;
-    Ok(render::data_bytes(StatusCode::OK, &state.app.aggregate(&caller, &object, request).await?))
+    Ok(render::json_bytes(StatusCode::OK, state.app.aggregate(&caller, &object, request).await?.json()))
 }

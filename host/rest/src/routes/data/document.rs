@@ -199,11 +199,24 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         "value": { "type": ["number", "null"], "description": "Null if no record has a value." },
         "filteredCount": { "type": "integer", "format": "int64", "minimum": 0 },
     }));
+    let group = json!({
+        "type": "object",
+        "properties": {
+            "group": { "type": "object", "description": "The values of the fields, by the keys of `groupBy`." },
+        },
+        "required": ["group"],
+        "additionalProperties": { "type": ["number", "null"] },
+    });
+    let groups = exact_object(json!({ "data": list_of(group), "pagination": of::<PaginationAnswer>() }));
+    let aggregate = json!({ "oneOf": [exact_object(json!({ "data": aggregate })), groups] });
     let aggregate = described
         .operation("aggregate", format!("Compute over records of {name}"))
-        .describe("Computes one function over the records that a list with the same search, filters and condition counts.")
+        .describe(
+            "Computes one function over the records that a list with the same search, filters and condition counts. With `groupBy` or \
+            several functions it computes them for each group of these records.",
+        )
         .parameters(filters_document::of_aggregate(components, object, type_name))
-        .answers_data(200, "The value.", aggregate);
+        .answers(200, "The value, or a page of groups.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
     // Users are not changed as records.
     if !object.is_users() {

@@ -2,15 +2,15 @@
 
 use blockbase_app::limits::{OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
-use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator};
+use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator, Period, aggregate_names as names};
 use serde_json::{Value, json};
 
 use super::where_document;
 use crate::openapi::components::{Components, NUMERIC_TEXT, reference, schema};
 use crate::openapi::operation::query_parameter;
 
-/// Parameters that aggregates have besides those of lists.
-const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
+/// Parameters of aggregates that are never filters. A field called `having` or `tz` keeps its filter.
+const AGGREGATE_NAMES: [&str; 2] = [names::FUNCTION, names::FIELD];
 
 /// Names that cannot be filters without an operator, because they are parameters of lists or of this operation. A field with the
 /// name `where` keeps its filter.
@@ -218,11 +218,7 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
             ListParameter::Offset => parameters.push(offset.clone()),
             ListParameter::Select => parameters.push(select.clone()),
             ListParameter::Expand => parameters.push(expand(relations)),
-            ListParameter::Count => parameters.push(query_parameter(
-                "count",
-                "Whether the total is counted. The default is `exact`.",
-                json!({ "type": "string", "enum": ["exact", "none"] }),
-            )),
+            ListParameter::Count => parameters.push(count_parameter("Whether the total is counted. The default is `exact`.")),
         }
     }
     parameters.extend(filters(components, object, type_name, &taken(&[])));
@@ -242,15 +238,60 @@ pub(crate) fn expand(relations: &[&str]) -> Value {
     query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
 }
 
+/// The parameters of aggregates that are about groups.
+fn of_groups(object: &Object) -> Vec<Value> {
+    let groups = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
+    let groups: Vec<String> = groups
+        .map(|column| {
+            let periods = Period::ALL.iter().filter(|period| period.fits(column.ty)).map(|period| period.name());
+            let periods: Vec<&str> = periods.collect();
+            if periods.is_empty() { column.name.clone() } else { format!("{}(:({}))?", column.name, periods.join("|")) }
+        })
+        .collect();
+    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    let group_by = "Fields that make groups, separated by commas. A date or a datetime can have a period, such as `created_at:month`. \
+        The response has one entry for each group.";
+    let schema = json!({ "type": "string", "pattern": names_pattern(&groups, ""), "examples": ["created_at:month"] });
+    let mut parameters = vec![query_parameter(names::GROUP_BY, group_by, schema)];
+    if object.column_index(names::HAVING).is_none() {
+        parameters.push(json!({
+            "name": names::HAVING,
+            "in": "query",
+            "description": "A condition on the groups as JSON, in the form of `where`. Its keys are those of `groupBy` and of the \
+                results, such as `count` and `sum_amount`. Only with groups.",
+            "content": { "application/json": { "schema": { "type": "object" } } },
+        }));
+    }
+    if object.column_index(names::ZONE).is_none() {
+        let text = "The IANA name of the time zone of the periods. The default is UTC. Only with groups.";
+        parameters.push(query_parameter(names::ZONE, text, json!({ "type": "string", "examples": ["Europe/Berlin"] })));
+    }
+    let sort = "Keys of groups and of results to sort by, separated by commas. A `-` in front means descending. By default the groups \
+        are sorted by the fields of `groupBy`. Ignored without groups, as are the parameters of the page.";
+    parameters.push(query_parameter(ListParameter::Sort.name(), sort, json!({ "type": "string", "examples": ["-count"] })));
+    parameters.extend(paging_parameters());
+    parameters.push(count_parameter("Whether the groups are counted. The default is `exact`."));
+    parameters
+}
+
+fn count_parameter(text: &str) -> Value {
+    query_parameter(ListParameter::Count.name(), text, json!({ "type": "string", "enum": ["exact", "none"] }))
+}
+
 /// The parameters of an aggregate.
 pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_name: &str) -> Vec<Value> {
     let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
     let needing = AggregateFunction::ALL.iter().filter(|function| function.needs_field());
     let needing = enumerated(needing.map(|function| format!("`{}`", function.name())), "and");
+    let text = format!(
+        "The function to compute. {needing} need `field`. Or several functions, separated by commas, each with its field behind it: \
+        `count,sum:amount`. The response then has groups."
+    );
+    let call = format!("({})(:({}))?", AggregateFunction::names().join("|"), all.join("|"));
     let mut function = query_parameter(
-        "fn",
-        &format!("The function to compute. {needing} need `field`."),
-        json!({ "type": "string", "enum": AggregateFunction::names() }),
+        names::FUNCTION,
+        &text,
+        json!({ "type": "string", "pattern": format!("^{call}(, *{call})*$"), "examples": ["count"] }),
     );
     function["required"] = json!(true);
     let numeric: Vec<&str> =
@@ -262,8 +303,9 @@ pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_na
             false => format!("The other functions take {}.", numeric.join(", ")),
         }
     );
-    let field = query_parameter("field", &text, json!({ "type": "string", "enum": all }));
+    let field = query_parameter(names::FIELD, &text, json!({ "type": "string", "enum": all }));
     let mut parameters = vec![function, field];
+    parameters.extend(of_groups(object));
     parameters.extend(search_parameters(object));
     parameters.extend(where_document::parameter(object, type_name));
     parameters.extend(filters(components, object, type_name, &taken(&AGGREGATE_NAMES)));
