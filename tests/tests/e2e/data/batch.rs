@@ -321,7 +321,9 @@ on_both_engines! {
             assert_eq!((teams % OPERATIONS, teams), (0, events), "a part of a batch is there");
         }
     }
+}
 
+on_both_engines! {
     async fn references_do_not_multiply_bytes_without_a_bound(server: Server) {
         let admin = server.admin().await;
         admin.define("page", json!([{ "name": "text", "type": "text" }])).await;

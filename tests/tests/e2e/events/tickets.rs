@@ -308,7 +308,9 @@ on_both_engines! {
         admin.make("note", json!({ "title": "for both" })).await;
         assert_eq!((title(&mut stream).await, title(&mut late).await), ("for both".to_owned(), "for both".to_owned()));
     }
+}
 
+on_both_engines! {
     async fn a_guest_has_tickets_too(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let admin = server.admin().await;
