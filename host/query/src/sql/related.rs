@@ -10,8 +10,10 @@
 //!
 //! - A statement that needs all rows makes lists. The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
-//! - A page in the order of an index first looks for the related rows that meet one of its conditions. If there are few, they lead
-//!   to the rows of the page. Otherwise rows are judged in their order until the page is full.
+//!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
+//! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
+//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows of
+//!   the page. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -30,9 +32,11 @@ use crate::dialect::{Dialect, quote};
 use crate::plan::{ListPlan, SearchBy, Selection};
 use crate::predicate::{Comparison, Test};
 
-/// The maximum number of rows that a probe finds. If it finds one more, there are many. Two probes of this size stay within the
-/// steps that a read of SQLite may take on the calling thread.
-const PROBED_MAX: usize = 1000;
+/// The maximum number of related rows that a probe finds. If it finds one more, there are many.
+const FOUND_MAX: usize = 1000;
+/// The maximum number of rows to which the related rows of a probe lead. If more rows of a million meet the condition, a page is
+/// full sooner when rows are judged in their order.
+const FEW_MAX: usize = 4000;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
@@ -78,18 +82,16 @@ impl Writer {
         }
         let is_narrowed = selection.scope != Scope::All || parts.iter().any(is_plain);
         if !is_narrowed || values(parts) > REPEATED_VALUES_MAX {
-            return self.conditions_by(object, parts, Way::ByList);
+            let lead = leading(parts);
+            let by = |place: usize| if lead.is_none_or(|lead| lead == place) { Way::ByList } else { Way::TestedByList };
+            return self.conditions_each_by(object, parts, by);
         }
         self.first_rows(object, selection, None);
         // If no index leads to the rows, a list does so. The row policy has an index.
         let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
         let lead = if is_led { None } else { leading(parts) };
         let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
-        parts
-            .iter()
-            .enumerate()
-            .flat_map(|(place, part)| self.conditions_by(object, std::slice::from_ref(part), by(place)))
-            .collect()
+        self.conditions_each_by(object, parts, by)
     }
 
     /// Writes the tests for a page of SQLite in the order of an index.
@@ -100,41 +102,74 @@ impl Writer {
         if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || values(parts) > REPEATED_VALUES_MAX {
             return self.selection_tests(object, selection);
         }
-        let probe = match parts.iter().any(|part| is_single(object, part)) {
-            // At most one row meets such a condition, or the rows of one key. The index of the key contains these in the order of
-            // the page.
+        // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the
+        // order of the page.
+        let is_single = parts.iter().any(|part| is_single(object, part));
+        let rows = match is_single || lead_of_page(object, parts).is_none() {
             true => None,
-            false => self.probe(object, selection),
+            false => Some(self.bind(Param::from(rows))),
         };
+        let probed = rows.map(|rows| {
+            let is_full = self.top(object, selection, page.keys, &rows);
+            let has_few = self.probe(object, selection, &is_full);
+            (rows, is_full, has_few)
+        });
         self.first_rows(object, selection, Some(page.keys));
         let mut tests = self.scope(object, &selection.scope);
         tests.extend(self.conditions_by(object, parts, Way::Page));
-        let Some(has_few) = probe else { return tests };
-        let rows = self.bind(Param::from(rows));
+        let Some((rows, is_full, Some(has_few))) = probed else { return tests };
         vec![format!(
-            "svc_rowid IN (SELECT svc_place FROM svc_few WHERE {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place \
-             FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 ELSE {rows} END))",
+            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL SELECT svc_place FROM svc_few WHERE {has_few} UNION \
+             ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 \
+             ELSE {rows} END))",
             quote(object.name()),
             tests.join(" AND "),
             page.keys
         )]
     }
 
+    /// Adds `svc_top`, which has those of the first rows in the order of a page that meet all conditions, but not more than the
+    /// page needs. Returns SQL that tests whether they fill the page.
+    ///
+    /// SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
+    fn top(&mut self, object: &Object, selection: &Selection, keys: &str, rows: &str) -> String {
+        let table = quote(object.name());
+        let mut first = format!("SELECT * FROM {table}");
+        let own = self.own_tests(object, selection);
+        if !own.is_empty() {
+            first.push_str(&format!(" WHERE {}", own.join(" AND ")));
+        }
+        let mut tests = Vec::new();
+        for part in selection.conditions.iter().filter(|part| !is_plain(part)) {
+            tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
+        }
+        let tests = tests.join(" AND ");
+        self.add_table(
+            "svc_top",
+            format!(
+                "SELECT svc_rowid AS svc_place FROM ({first} ORDER BY {keys} LIMIT {ROWS_FIRST_MAX}) AS {table} WHERE {tests} LIMIT {rows}"
+            ),
+        );
+        format!("(SELECT count(*) FROM svc_top) >= {rows}")
+    }
+
     /// Adds `svc_few`, which has the rows of the selection if a condition on related rows leads to few of them. Returns SQL that
-    /// tests whether this table has all of them. `None` if no condition leads to rows.
-    fn probe(&mut self, object: &Object, selection: &Selection) -> Option<String> {
+    /// tests whether this table has all of them. `None` if no condition leads to rows. If the page `is_full` already, the table is
+    /// empty.
+    fn probe(&mut self, object: &Object, selection: &Selection, is_full: &str) -> Option<String> {
         let parts = &selection.conditions;
-        let most = PROBED_MAX + 1;
-        let (lead, found) = match leading(parts).map(|place| (place, &parts[place])) {
-            Some((lead, Condition::Related(related))) => {
+        let limit = |max: usize| format!(" LIMIT CASE WHEN {is_full} THEN 0 ELSE {} END", max + 1);
+        let lead = lead_of_page(object, parts)?;
+        let found = match &parts[lead] {
+            Condition::Related(related) => {
                 let mut list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
-                list.push_str(&format!(" LIMIT {most}"));
+                list.push_str(&limit(FOUND_MAX));
                 self.add_table("svc_found", list);
+                let has_few = format!("(SELECT count(*) FROM svc_found) <= {FOUND_MAX}");
                 let key = key_of(object, related);
-                let has_few = format!("(SELECT count(*) FROM svc_found) <= {PROBED_MAX}");
-                (lead, Some((format!("{key} IN (SELECT svc_key FROM svc_found WHERE {has_few})"), has_few)))
+                Some((format!("{key} IN (SELECT svc_key FROM svc_found WHERE {has_few})"), has_few))
             }
-            _ => (parts.iter().position(|part| leads(object, part) && !is_plain(part))?, None),
+            _ => None,
         };
         let mut tests = self.scope(object, &selection.scope);
         for (place, part) in parts.iter().enumerate() {
@@ -147,21 +182,27 @@ impl Writer {
         let table = quote(object.name());
         self.add_table(
             "svc_few",
-            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {} LIMIT {most}", tests.join(" AND ")),
+            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {}{}", tests.join(" AND "), limit(FEW_MAX)),
         );
-        let has_few = format!("(SELECT count(*) FROM svc_few) <= {PROBED_MAX}");
+        let has_few = format!("(SELECT count(*) FROM svc_few) <= {FEW_MAX}");
         Some(match found {
             Some((_, found_few)) => format!("({found_few} AND {has_few})"),
             None => has_few,
         })
     }
 
-    /// Adds `svc_first`, which has the first rows that meet the tests of the object's own columns.
-    fn first_rows(&mut self, object: &Object, selection: &Selection, keys: Option<&str>) {
+    /// Writes the tests of a selection that read no related rows, or only one.
+    fn own_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let mut tests = self.scope(object, &selection.scope);
         for part in selection.conditions.iter().filter(|part| is_plain(part)) {
             tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
         }
+        tests
+    }
+
+    /// Adds `svc_first`, which has the first rows that meet the tests of the object's own columns.
+    fn first_rows(&mut self, object: &Object, selection: &Selection, keys: Option<&str>) {
+        let tests = self.own_tests(object, selection);
         let mut sql = format!("SELECT svc_rowid AS svc_place FROM {}", quote(object.name()));
         if !tests.is_empty() {
             sql.push_str(&format!(" WHERE {}", tests.join(" AND ")));
@@ -171,6 +212,11 @@ impl Writer {
         }
         sql.push_str(&format!(" LIMIT {ROWS_FIRST_MAX}"));
         self.add_table("svc_first", sql);
+    }
+
+    fn conditions_each_by(&mut self, object: &Object, parts: &[Condition], by: impl Fn(usize) -> Way) -> Vec<String> {
+        let parts = parts.iter().enumerate();
+        parts.flat_map(|(place, part)| self.conditions_by(object, std::slice::from_ref(part), by(place))).collect()
     }
 
     fn conditions_by(&mut self, object: &Object, parts: &[Condition], way: Way) -> Vec<String> {
@@ -205,10 +251,12 @@ impl Writer {
             return self.compared(place, related, &condition, negated);
         }
         let by_row = |writer: &mut Writer| writer.by(Way::ByRow, |writer| writer.exists(place, related, &condition, negated));
-        let by_list = |writer: &mut Writer| writer.by(Way::ByList, |writer| writer.listed(place, related, &condition, negated));
+        let leads = self.way != Way::TestedByList;
+        let by_list =
+            |writer: &mut Writer| writer.by(Way::ByList, |writer| writer.listed(place, related, &condition, negated, leads));
         match (self.way, related.shape) {
             (Way::ByRow, _) | (Way::Page, RelationShape::Forward { .. }) => by_row(self),
-            (Way::ByList, _) => by_list(self),
+            (Way::ByList | Way::TestedByList, _) => by_list(self),
             (Way::FirstByRow | Way::Page, _) => {
                 let (by_row, by_list) = (by_row(self), by_list(self));
                 format!("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN {by_row} ELSE {by_list} END")
@@ -234,12 +282,14 @@ impl Writer {
     }
 
     /// Writes the test by list. The list of a `NOT IN` must not contain null: a comparison with null is neither true nor false,
-    /// so `NOT IN` would find no row.
-    fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
+    /// so `NOT IN` would find no row. `leads` is whether SQLite may find the rows by the list.
+    fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool, leads: bool) -> String {
         let key = self.outer_key(place, related);
         let list = self.keys(related, condition);
         match (negated, related.shape) {
-            (false, _) => format!("{key} IN ({list})"),
+            (false, _) if leads => format!("{key} IN ({list})"),
+            // The `+` prevents SQLite from using the index of the key.
+            (false, _) => format!("+{key} IN ({list})"),
             (true, RelationShape::Forward { .. }) => format!("({key} IS NULL OR {key} NOT IN ({list}))"),
             // The `+` prevents SQLite from using the index of the key for this test.
             (true, RelationShape::Reverse { column, .. }) if !related.object.columns[column].required => {
@@ -440,6 +490,11 @@ fn leads(object: &Object, condition: &Condition) -> bool {
         Condition::Related(related) => !is_negated(related),
         condition => is_indexed(object, condition),
     }
+}
+
+/// The index of the condition that leads a page to its rows through related rows.
+fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
+    leading(parts).or_else(|| parts.iter().position(|part| leads(object, part) && !is_plain(part)))
 }
 
 /// The index of the condition on related rows that is best for finding rows: one for which the related object has an index, or

@@ -36,6 +36,8 @@ pub(super) struct Writer {
 pub(super) enum Way {
     ByRow,
     ByList,
+    /// By list, but the list does not lead to the rows.
+    TestedByList,
     /// By row for the rows of the probe `svc_first`, and by list for all others.
     FirstByRow,
     /// The same for a page. But a condition on a foreign key is tested by row, because finding one row takes no longer than

@@ -117,9 +117,12 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     let list = r#""project"."id" IN (SELECT svc_related_1."project_id""#;
     let [page, total] = written(Dialect::Sqlite, "project", some.clone(), "");
     assert!(total.contains(list) && !total.contains("EXISTS") && !total.contains("WITH"), "{total}");
-    for probe in ["svc_found AS MATERIALIZED", "svc_few AS MATERIALIZED", "svc_first AS MATERIALIZED", "EXISTS", " IN (SELECT"] {
-        assert!(page.contains(probe), "{probe}: {page}");
+    for probe in ["svc_top", "svc_found", "svc_few", "svc_first"] {
+        assert!(page.contains(&format!("{probe} AS MATERIALIZED")), "{probe}: {page}");
     }
+    assert!(page.contains("EXISTS") && page.contains(" IN (SELECT"), "{page}");
+    // The first rows are judged one by one, each only until the page is full.
+    assert!(page.contains(r#"LIMIT 250) AS "project" WHERE EXISTS (SELECT"#), "{page}");
     // All rows have to be sorted, so the page reads as many rows as the total.
     let [sorted, _] = written(Dialect::Sqlite, "project", some, "state");
     assert!(sorted.contains(list) && !sorted.contains("WITH"), "{sorted}");
@@ -128,6 +131,11 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     let beside = json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } });
     let [_, total] = written(Dialect::Sqlite, "project", beside, "");
     assert!(total.contains("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN EXISTS"), "{total}");
+
+    // Only one list leads to rows. It is the one that an index of the related object makes.
+    let two = json!({ "tags": { "some": { "state": "x" } }, "project": { "kind": 1 } });
+    let [_, total] = written(Dialect::Sqlite, "task", two, "");
+    assert!(total.contains(r#"+"task"."id" IN (SELECT"#) && total.contains(r#" AND "task"."project_id" IN (SELECT"#), "{total}");
 
     // For rows that must not exist, there is no probe.
     let none = json!({ "task_by_project": { "none": { "state": "x" } } });
