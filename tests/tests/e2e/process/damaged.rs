@@ -95,7 +95,7 @@ on_both_engines! {
 
         let refused = admin.install("?upgrade=true", next.clone()).await.expect_error(409, "conflict");
         let message = refused["message"].as_str().unwrap();
-        assert!(message.contains("`second`") && message.contains("uninstall that one first"), "{message}");
+        assert!(message.contains("`second`") && message.contains("Uninstall that block first"), "{message}");
         let inspect = admin.request("POST", "/api/v1/blocks/inspect").header("content-type", "application/wasm");
         let seen = server.send(inspect.body(next.clone())).await.data();
         assert_eq!(seen["problems"], json!([{ "error": "conflict", "message": message }]));
