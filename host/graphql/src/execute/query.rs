@@ -186,11 +186,7 @@ impl<'d> Execution<'d> {
         for field in &fields {
             answer.key(begun, field.key);
             match field.field.name.node.as_str() {
-                "data" => {
-                    answer.json.push(b'[');
-                    answer.json.extend_from_slice(&page.rows);
-                    answer.json.push(b']');
-                }
+                "data" => answer.rows(&page.rows)?,
                 "pagination" => write_pagination(answer, &page, &pagination(field)),
                 _ => answer.string(GROUPS),
             }

@@ -205,6 +205,18 @@ impl Answer {
         }
     }
 
+    /// Appends rows as a list. Each alias writes them once more, so their bytes are counted before.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn rows(&mut self, rows: &[u8]) -> Result<()> {
+        self.budget.spend(rows.len() + 2)?;
+        self.json.push(b'[');
+        self.json.extend_from_slice(rows);
+        self.json.push(b']');
+        Ok(())
+    }
+
     /// Appends a record in its shape.
     ///
     /// # Errors

@@ -39,6 +39,16 @@ on_both_engines! {
             let answer = graphql(query).await;
             assert_eq!(answer["errors"][0]["extensions"]["code"], "answer_too_large", "{query}: {:.300}", answer.to_string());
         }
+        // Each alias repeats the groups.
+        let groups = |aliases: usize| {
+            let data: String = (0..aliases).map(|number| format!("a{number}: data ")).collect();
+            format!(r#"{{ doc_groups(functions: ["count"], groupBy: ["t"]) {{ {data} }} }}"#)
+        };
+        let answer = graphql(&groups(30)).await;
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "answer_too_large", "{:.300}", answer.to_string());
+        assert!(answer["data"]["doc_groups"].is_null(), "{:.300}", answer.to_string());
+        let answer = graphql(&groups(7)).await;
+        assert_eq!(answer["data"]["doc_groups"]["a6"][0]["count"], 25, "{:.300}", answer.to_string());
         let answer = graphql("{ a: doc(limit: 7) { data { t } } b: doc(limit: 7) { data { t } } }").await;
         assert!(answer["errors"].is_null() && answer["data"]["b"]["data"].as_array().unwrap().len() == 7, "{answer}");
 
