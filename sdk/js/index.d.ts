@@ -200,10 +200,34 @@ export namespace data {
   interface AggregateQuery {
     fn: "count" | "sum" | "avg" | "min" | "max";
     field?: string;
+    groupBy?: undefined;
     search?: string;
     filters?: Filter[];
     where?: Condition;
   }
+
+  /** Functions for groups of records. A function has its field behind it: `sum:amount`. */
+  interface GroupsQuery {
+    functions: string | string[];
+    /** Fields, and dates or datetimes with a period: `created_at:month`. */
+    groupBy?: string | string[];
+    /** A condition on the groups. Its keys are those of `groupBy` and of the results. */
+    having?: Condition;
+    /** The IANA name of the time zone of the periods. */
+    tz?: string;
+    search?: string;
+    filters?: Filter[];
+    where?: Condition;
+    sort?: string;
+    page?: number;
+    pageSize?: number;
+    limit?: number;
+    offset?: number;
+    count?: "exact" | "none";
+  }
+
+  /** The values of `groupBy`, and the results by their keys: `count`, `sum_amount`. */
+  type Group = { group: Row } & { [key: string]: any };
 
   /** A field of the result of an earlier operation of the same batch: `{ $ref: "0.id" }`. */
   interface Reference {
@@ -223,6 +247,7 @@ export namespace data {
   function get<T = Row>(object: string, id: string, options?: { expand?: string | string[] }): T | null;
   /** `value` is null if no row matches. */
   function aggregate(object: string, query: AggregateQuery): { value: any; filteredCount: number };
+  function aggregate(object: string, query: GroupsQuery): Page<Group>;
   function create<T = Row>(object: string, values: Row): T;
   /** Creates all records or none. Returns their ids in order. */
   function createMany(object: string, values: Row[]): string[];
@@ -245,7 +270,7 @@ export namespace data {
    */
   function batch(operations: Operation[]): any[];
   export { query, get, aggregate, create, createMany, update, upsert, deleteMany, link, unlink, batch };
-  export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, Reference, Operation };
+  export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, GroupsQuery, Group, Reference, Operation };
 }
 
 export namespace config {

@@ -50,7 +50,7 @@ pub fn get_expanded<T: DeserializeOwned>(object: &str, id: &str, expand: &str) -
     Ok(data::get(object, id, Some(&options)).map_err(Error::of_host)?.map(|record| serde_json::from_str(&record)).transpose()?)
 }
 
-/// The result of an aggregate.
+/// The result of an aggregate without groups.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Aggregate {
@@ -61,8 +61,26 @@ pub struct Aggregate {
 }
 
 /// Computes `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }` over the records that a list would
-/// count.
+/// count. [`groups`] computes several functions.
 pub fn aggregate(object: &str, query: impl Serialize) -> Result<Aggregate, Error> {
+    Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
+}
+
+/// A group of records, with the results of the functions.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct Group {
+    /// The values of the fields of `groupBy`, by their texts: `status`, `created_at:month`.
+    pub group: serde_json::Map<String, serde_json::Value>,
+    /// The results, by their keys: `count`, `sum_amount`.
+    #[serde(flatten)]
+    pub values: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Computes several functions for groups of records: `{ functions: ["count", "sum:amount"], groupBy?: ["status", "created_at:month"],
+/// having?, tz?, search?, filters?, where?, sort?, page?, pageSize?, limit?, offset?, count? }`. `having` is a condition on the groups.
+///
+/// Numbers of more than 64 bits become doubles.
+pub fn groups(object: &str, query: impl Serialize) -> Result<Page<Group>, Error> {
     Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }
 

@@ -29,22 +29,38 @@ fn raw(value: impl Serialize) -> Result<Box<RawValue>, Error> {
 }
 
 /// A page, as the interface returns it.
-fn query(object: &str, query: &RawValue) -> Result<Box<RawValue>, Error> {
-    #[derive(Serialize)]
-    struct Answer {
-        data: Vec<Box<RawValue>>,
-        pagination: Value,
+#[derive(Serialize)]
+struct Answer<T> {
+    data: Vec<T>,
+    pagination: Value,
+}
+
+impl<T> Answer<T> {
+    fn new(data: Vec<T>, pagination: &data::Pagination) -> Answer<T> {
+        let pagination = json!({
+            "page": pagination.page,
+            "pageSize": pagination.page_size,
+            "totalCount": pagination.total_count,
+            "totalPages": pagination.total_pages,
+            "hasNextPage": pagination.has_next_page,
+            "hasPreviousPage": pagination.has_previous_page,
+        });
+        Answer { data, pagination }
     }
-    let data::Page { data, pagination } = data::query(object, query)?;
-    let pagination = json!({
-        "page": pagination.page,
-        "pageSize": pagination.page_size,
-        "totalCount": pagination.total_count,
-        "totalPages": pagination.total_pages,
-        "hasNextPage": pagination.has_next_page,
-        "hasPreviousPage": pagination.has_previous_page,
-    });
-    raw(Answer { data, pagination })
+}
+
+fn query(object: &str, query: &RawValue) -> Result<Box<RawValue>, Error> {
+    let data::Page { data, pagination } = data::query::<Box<RawValue>>(object, query)?;
+    raw(Answer::new(data, &pagination))
+}
+
+fn groups(object: &str, query: &RawValue) -> Result<Box<RawValue>, Error> {
+    let data::Page { data, pagination } = data::groups(object, query)?;
+    let group = |data::Group { group, mut values }: data::Group| {
+        values.insert("group".to_owned(), Value::Object(group));
+        values
+    };
+    raw(Answer::new(data.into_iter().map(group).collect(), &pagination))
 }
 
 fn upsert(input: &Input, values: &RawValue) -> Result<Box<RawValue>, Error> {
@@ -71,6 +87,7 @@ fn operate(input: &Input) -> Result<Box<RawValue>, Error> {
             let data::Aggregate { value, filtered_count } = data::aggregate(object, json()?)?;
             raw(json!({ "value": value, "filteredCount": filtered_count }))
         }
+        "groups" => groups(object, &json()?),
         "create" => data::create(object, json()?),
         "create_many" => raw(data::create_many(object, json()?)?),
         "update" => data::update(object, id, json()?),
