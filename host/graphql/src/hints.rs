@@ -25,6 +25,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::FromNewestEvent
         | Hint::Cascade
         | Hint::FilterByField
+        | Hint::EncodePlus
         | Hint::Filter { .. } => return None,
     };
     Some(words.into())

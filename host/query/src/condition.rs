@@ -38,7 +38,7 @@ use crate::predicate::{Comparison, Predicate, Test};
 
 pub use memory::{Image, RelatedRows, image};
 pub use read::{Bounds, Reading, Where, read};
-pub(crate) use read::{read_at, read_counted, split};
+pub(crate) use read::{OfResult, read_at, read_counted, split};
 pub use rows_asked::RowsAsked;
 pub use variables::{Variable, Variables};
 

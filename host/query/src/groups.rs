@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Column, ColumnType, Error, FieldType, Object, Registry, Result};
+use blockbase_schema::{Code, Column, ColumnType, Error, FieldType, Object, Registry, Result, enumerated, excerpt, quoted};
 
 use crate::aggregate::{Computed, Function, names};
-use crate::condition::{self, Condition, Reading};
+use crate::condition::{self, Condition, OfResult, Reading};
 use crate::period::Period;
 use crate::plan::Selection;
 use crate::predicate::column_index;
@@ -66,14 +66,14 @@ impl GroupsPlan {
         for text in group_by {
             let (field, column) = group_field(object, text)?;
             if columns.iter().any(|known: &Column| known.name == column.name) {
-                return Err(Error::invalid_request(format!("`groupBy` names `{text}` twice.")).with_field(text));
+                return Err(Error::invalid_request(format!("The groups name `{text}` twice.")).with_field(text));
             }
             fields.push(field);
             columns.push(column);
         }
         for (place, (key, computed)) in functions.iter().enumerate() {
             if functions[..place].iter().any(|(known, _)| known == key) {
-                return Err(Error::invalid_request(format!("`fn` names the function of `{key}` twice.")).with_field(key));
+                return Err(Error::invalid_request(format!("The functions name `{key}` twice.")).with_field(key));
             }
             columns.push(result_column(object, key, *computed));
         }
@@ -85,7 +85,12 @@ impl GroupsPlan {
             Some(text) => {
                 let registry = Registry::default();
                 let Reading { decide, variables, bounds, .. } = *reading;
-                condition::read_at(names::HAVING, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
+                let is_bounded = |index: usize| {
+                    let computed = index.checked_sub(fields.len()).and_then(|place| functions.get(place));
+                    computed.is_none_or(|(_, computed)| has_range(object, *computed))
+                };
+                let of = OfResult { parameter: names::HAVING, unknown: unknown_key, is_bounded: &is_bounded };
+                condition::read_at(&of, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
             }
             None => Condition::TRUE,
         };
@@ -103,6 +108,16 @@ impl GroupsPlan {
         })
     }
 
+    /// Whether the plan searches through complete texts, or compares the texts of all records to make groups. The engine's count of
+    /// steps does not include the length of these texts.
+    pub(crate) fn reads_texts(&self) -> bool {
+        let is_text = |field: &GroupField| {
+            let column = &self.object.columns[field.column];
+            column.ty == ColumnType::Text && column.kind != FieldType::Enum
+        };
+        self.selection.reads_texts() || self.having.reads_texts() || self.fields.iter().any(is_text)
+    }
+
     /// The column of `result` that contains a function's value.
     pub fn function_column(&self, place: usize) -> usize {
         self.fields.len() + place
@@ -118,13 +133,13 @@ fn group_field(object: &Object, text: &str) -> Result<(GroupField, Column)> {
     let index = column_index(object, name)?;
     let column = &object.columns[index];
     let refused = |message: String| Err(Error::invalid_request(message).with_field(name));
-    if matches!(column.kind, FieldType::Json | FieldType::MultiEnum) {
+    if !column.kind.makes_groups() {
         return refused(format!("`{name}` is {}, which cannot make groups.", column.kind.name()));
     }
     let period = match period {
         None => None,
         Some(period) => match Period::named(period) {
-            None => return refused(format!("`groupBy` takes {} as a period, not {period:?}.", Period::enumerated())),
+            None => return refused(format!("A period is {}, not {}.", Period::enumerated(), quoted(period))),
             Some(Period::Hour) if column.ty == ColumnType::Date => {
                 return refused(format!("`hour` needs a datetime; `{name}` is a date."));
             }
@@ -135,6 +150,23 @@ fn group_field(object: &Object, text: &str) -> Result<(GroupField, Column)> {
         },
     };
     Ok((GroupField { column: index, period }, Column::of_result(text.to_owned(), column.kind, column.ty)))
+}
+
+/// Whether every result of the function is within the range of its column's type. Sums can be greater than any value of the field,
+/// except those of 32-bit numbers.
+fn has_range(object: &Object, computed: Computed) -> bool {
+    let is_integer = computed.column.is_some_and(|index| object.columns[index].ty == ColumnType::Integer);
+    computed.function != Function::Sum || is_integer
+}
+
+/// The error of a key that `result` does not have, or that does not lead to one column.
+fn unknown_key(result: &Object, name: &str) -> Error {
+    let keys = || enumerated(result.columns.iter().map(|column| format!("`{}`", column.name)), "and");
+    let message = match result.columns.iter().any(|column| column.name == name) {
+        true => format!("A field and a function of the groups have the key `{name}`, so it leads to neither of them."),
+        false => format!("The groups have no key `{}`. They have {}.", excerpt(name), keys()),
+    };
+    Error::new(Code::UnknownField, message).with_field(name)
 }
 
 /// The column of a function's result. Sums of exact numbers are exact, and may be greater than any value of the column's type.
@@ -156,7 +188,7 @@ fn result_column(object: &Object, key: &str, computed: Computed) -> Column {
 fn order(result: &Object, fields: usize, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>> {
     let mut order: Vec<(usize, bool)> = Vec::with_capacity(sort.len() + fields);
     for (name, descends) in sort {
-        let index = column_index(result, name)?;
+        let index = result.column_index(name).ok_or_else(|| unknown_key(result, name))?;
         if !order.iter().any(|(known, _)| *known == index) {
             order.push((index, *descends));
         }

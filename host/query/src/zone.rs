@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use blockbase_schema::time::DAY_MS;
-use blockbase_schema::{Error, Result, excerpt};
+use blockbase_schema::{Error, Hint, Result, excerpt};
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 
@@ -35,7 +35,7 @@ pub struct Zone {
     pub(crate) begins: Vec<i64>,
     /// The offset of each span. Local time is UTC plus the offset.
     pub(crate) offsets: Vec<i64>,
-    /// The latest local time that the clocks have reached when a span ends. The last span has none.
+    /// For each span, the latest local time that any clock has shown up to its end. The last span has none.
     pub(crate) reached: Vec<i64>,
 }
 
@@ -46,11 +46,12 @@ impl Zone {
     /// `invalid_request` if there is none.
     pub fn named(name: &str) -> Result<Arc<Zone>> {
         let unknown = || {
-            Error::invalid_request(format!(
+            let error = Error::invalid_request(format!(
                 "There is no time zone `{}`. `tz` takes a name of the IANA table, such as Europe/Berlin or UTC.",
                 excerpt(name)
-            ))
-            .with_field("tz")
+            ));
+            let error = error.with_field("tz");
+            if name.contains(' ') { error.with_hint(Hint::EncodePlus) } else { error }
         };
         if name.len() > NAME_BYTES_MAX {
             return Err(unknown());
@@ -100,7 +101,7 @@ impl Zone {
     /// The first instant of the period that contains `seconds`, a time in UTC. Periods are those of local time.
     ///
     /// A period may begin later than its name says if the clocks go forward then. If the clocks go back within an hour, the hour is
-    /// two periods, one with each offset. A longer period is one in any case.
+    /// two periods, one with each offset. A longer period is always one group.
     pub fn first_instant(&self, period: Period, seconds: i64) -> i64 {
         let (known, cycles) = folded(seconds);
         let span = self.span(known);
@@ -198,6 +199,7 @@ mod tests {
 
     #[test]
     fn unknown_zones_are_refused() {
+        assert_eq!(Zone::named("Etc/GMT 5").expect_err("a space").hint.as_deref(), Some(&Hint::EncodePlus));
         for name in ["", "Mars/Olympus", "+02:00", "CET-1CEST", &"x".repeat(100), "../etc/passwd"] {
             assert_eq!(Zone::named(name).expect_err(name).field.as_deref(), Some("tz"), "{name}");
         }

@@ -1,6 +1,7 @@
 //! The values that each type of column accepts.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use rust_decimal::Decimal;
 
@@ -83,6 +84,32 @@ impl Column {
     /// Reads one JSON value of a filter. The column's rules are not checked.
     pub fn filter_value_of(&self, raw: &str) -> Result<Value> {
         self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)
+    }
+
+    /// Whether a number of a filter is greater or less than every value of the column's type. `None` if it is neither, or if the text
+    /// is no number for this column.
+    pub fn out_of_type(&self, raw: &str) -> Option<Ordering> {
+        let input = read(raw).ok()?;
+        let number = self.number(&input).ok()?;
+        let fits = match self.ty {
+            ColumnType::Integer => !number.is_whole() || number.to_integer().is_some_and(|whole| i32::try_from(whole).is_ok()),
+            ColumnType::BigInteger => !number.is_whole() || number.to_integer().is_some(),
+            ColumnType::Decimal { scale } => number.scaled(scale, Rounding::Down).is_some(),
+            ColumnType::Float => self.number_text(&input).ok()?.parse::<f64>().is_ok_and(f64::is_finite),
+            ColumnType::Text
+            | ColumnType::TextList
+            | ColumnType::Boolean
+            | ColumnType::Date
+            | ColumnType::Datetime
+            | ColumnType::Time
+            | ColumnType::Json
+            | ColumnType::Uuid => true,
+        };
+        match (fits, number.is_negative()) {
+            (true, _) => None,
+            (false, true) => Some(Ordering::Less),
+            (false, false) => Some(Ordering::Greater),
+        }
     }
 
     /// Reads a stored value from a record's JSON. The column's rules are not checked, because the value follows the rules that
@@ -389,6 +416,25 @@ fn is_slug(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_beyond_a_type_are_greater_or_less_than_all_its_values() {
+        let of = |kind, ty, raw: &str| Column::of_result("a".to_owned(), kind, ty).out_of_type(raw);
+        let (less, greater) = (Some(Ordering::Less), Some(Ordering::Greater));
+        for (raw, expected) in [("2147483647", None), ("2147483648", greater), ("-2147483649", less), ("\"1e30\"", greater)] {
+            assert_eq!(of(FieldType::Integer, ColumnType::Integer, raw), expected, "{raw}");
+        }
+        for (raw, expected) in [("9223372036854775807", None), ("9223372036854775808", greater), ("1.5", None), ("null", None)] {
+            assert_eq!(of(FieldType::BigInteger, ColumnType::BigInteger, raw), expected, "{raw}");
+        }
+        for (raw, expected) in [("9999999999999999.999", None), ("1e16", greater), ("-1e16", less), ("1e-400", None)] {
+            assert_eq!(of(FieldType::Currency, ColumnType::Decimal { scale: 2 }, raw), expected, "{raw}");
+        }
+        for (raw, expected) in [("1e308", None), ("1e309", greater), ("-1e309", less), ("[1]", None)] {
+            assert_eq!(of(FieldType::Float, ColumnType::Float, raw), expected, "{raw}");
+        }
+        assert_eq!(of(FieldType::Text, ColumnType::Text, "\"1e999\""), None);
+    }
 
     #[test]
     fn urls_are_absolute_as_they_stand() {

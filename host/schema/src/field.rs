@@ -75,6 +75,16 @@ impl FieldType {
         matches!(self, FieldType::Enum | FieldType::MultiEnum)
     }
 
+    /// Whether records can be grouped by the values of such a field.
+    pub fn makes_groups(self) -> bool {
+        use FieldType::*;
+        match self {
+            Text | Email | Url | Slug | Enum | Integer | BigInteger | Decimal | Float | Percentage | Currency | Rating
+            | Boolean | Date | Datetime | Time | Uuid => true,
+            MultiEnum | Json => false,
+        }
+    }
+
     /// The number of digits after the point if the definition names no scale. `None` for types without a scale.
     pub fn default_scale(self) -> Option<u8> {
         match self {

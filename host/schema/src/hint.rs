@@ -42,6 +42,8 @@ pub enum Hint {
     ReadAgain,
     /// Send each filter by itself, under the name of its field.
     FilterByField,
+    /// Encode the plus sign.
+    EncodePlus,
     /// Send the filter in this server's form.
     Filter { field: String, operator: &'static str, value: String },
 }

@@ -85,6 +85,10 @@ impl<'a> NumberText<'a> {
         self.digits == other.digits && self.point == other.point && (self.is_negative == other.is_negative || !sign_counts)
     }
 
+    pub(crate) fn is_negative(&self) -> bool {
+        self.is_negative
+    }
+
     /// Whether all digits after the point are zeros.
     pub(crate) fn is_whole(&self) -> bool {
         self.digits.len() as i64 <= self.point.max(0)

@@ -13,7 +13,7 @@ use blockbase_query::{
     Access, Action, AggregateRequest, Bounds, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where,
     expand, sql,
 };
-use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -280,7 +280,8 @@ impl App {
             let plan = Arc::new(with_reading(caller, &grant_context, &known, request.bytes(), |reading| {
                 AggregatePlan::new(&object, &access, request, reading)
             })?);
-            let read = Read { schema: registry.version, cost: cost(plan.selection()), tables_of_one_moment: None };
+            let cost = if plan.reads_texts() { Cost::Scan } else { Cost::Unknown };
+            let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
             let bytes_max = self.answer_bytes_left(caller);
             let answer = self
                 .read_metered(caller, read, move |connection| {
@@ -553,12 +554,21 @@ async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: u
             rows.push(b',');
             json::write_string(&mut rows, &plan.result.columns[plan.function_column(place)].name);
             rows.push(b':');
-            rows.extend_from_slice(computed.value_json(&plan.object, values, text)?.as_bytes());
+            let value = computed.value_json(&plan.object, values, text).map_err(of_group)?;
+            rows.extend_from_slice(value.as_bytes());
         }
         rows.push(b'}');
     }
     let has_next_page = total.map_or(has_more, |total| plan.paging.has_next_page(total));
     Ok(ListAnswer { rows, total, has_next_page, paging: plan.paging, warnings: Vec::new() })
+}
+
+/// The error of a result that cannot be shown.
+fn of_group(mut error: Error) -> Error {
+    if error.code == Code::InvalidValue {
+        error.message.push_str(" Exclude its group with `having`.");
+    }
+    error
 }
 
 /// A count in the JSON of a cell.

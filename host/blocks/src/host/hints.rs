@@ -25,6 +25,7 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::Cascade
         | Hint::ReadAgain
         | Hint::FilterByField
+        | Hint::EncodePlus
         | Hint::Filter { .. } => return None,
     };
     Some(words.into())

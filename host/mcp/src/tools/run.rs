@@ -34,8 +34,8 @@ fn aggregate_parameters() -> Vec<&'static str> {
 }
 
 /// Checks that a call without groups has no order and no page, which would do nothing.
-fn check_parameters_of_groups(arguments: &Arguments) -> Result<()> {
-    if arguments.have(GROUP_BY) || arguments.have(aggregate_names::FUNCTIONS) {
+fn check_parameters_of_groups(arguments: &Arguments, request: &AggregateRequest) -> Result<()> {
+    if request.has_groups {
         return Ok(());
     }
     let of_records = |parameter: ListParameter| matches!(parameter, ListParameter::Search | ListParameter::Where);
@@ -115,12 +115,12 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
         Tool::AggregateData => {
             let mut arguments = take(&aggregate_parameters())?;
             let object: String = arguments.required("object_name")?;
-            check_parameters_of_groups(&arguments)?;
             let renamed = [
                 (GROUP_BY, aggregate_names::GROUP_BY),
                 (parameter_name(ListParameter::PageSize), ListParameter::PageSize.name()),
             ];
             let request = AggregateRequest::from_json(&arguments.rest(&renamed))?;
+            check_parameters_of_groups(&arguments, &request)?;
             text(app.aggregate(caller, &object, request).await?.json())
         }
         Tool::CreateRecord => {

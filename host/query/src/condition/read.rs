@@ -1,6 +1,7 @@
 //! Makes a checked condition from JSON.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -103,19 +104,36 @@ pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condit
     read_counted(object, text, reading).map(|(condition, _)| condition)
 }
 
-/// Does the same for the condition of another parameter.
-pub(crate) fn read_at(parameter: &str, object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
-    read_from(parameter, object, text, reading).map(|(condition, _)| condition)
+/// The differences of a condition on a result from one on records.
+pub(crate) struct OfResult<'a> {
+    /// The parameter that has the condition.
+    pub(crate) parameter: &'a str,
+    /// The error of a name that is no column of the result.
+    pub(crate) unknown: fn(&Object, &str) -> Error,
+    /// Whether the column with this index has only values within the range of its type. A number out of that range then decides its
+    /// test for all values.
+    pub(crate) is_bounded: &'a dyn Fn(usize) -> bool,
 }
 
-/// Does the same as [`read`], and also returns the number of tests in the text.
+/// Reads a condition on the rows of a result.
+///
+/// # Errors
+/// `invalid_request`, `invalid_value` or the error of [`OfResult::unknown`], each with the path in its message.
+pub(crate) fn read_at(of: &OfResult<'_>, result: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
+    read_from(Some(of), result, text, reading).map(|(condition, _)| condition)
+}
+
+/// Reads the condition of a request on the rows of `object`, and also returns the number of tests in the text.
+///
+/// # Errors
+/// The errors of [`read`].
 pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
-    read_from(ListParameter::Where.name(), object, text, reading)
+    read_from(None, object, text, reading)
 }
 
-fn read_from(parameter: &str, object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
-    let path = parameter.to_owned();
-    let mut reader = Reader { reading, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
+fn read_from(of: Option<&OfResult<'_>>, object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
+    let path = of.map_or(ListParameter::Where.name(), |of| of.parameter).to_owned();
+    let mut reader = Reader { reading, of, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
     let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
     Ok((condition, reader.leaves))
 }
@@ -137,6 +155,8 @@ impl Place {
 
 struct Reader<'a> {
     reading: &'a Reading<'a>,
+    /// `None` for a condition on records.
+    of: Option<&'a OfResult<'a>>,
     variables: Option<Variables>,
     objects: usize,
     leaves: usize,
@@ -242,7 +262,10 @@ impl Reader<'_> {
         }
         let registry = self.reading.registry;
         let Some(relation) = registry.relation(object.name(), first) else {
-            return Err(self.named(Error::unknown_field(object.name(), first)));
+            return Err(self.named(match self.of {
+                Some(of) => (of.unknown)(object, first),
+                None => Error::unknown_field(object.name(), first),
+            }));
         };
         let is_single = relation.shape.is_single();
         self.steps += 1;
@@ -345,7 +368,10 @@ impl Reader<'_> {
             Code::InvalidValue => error.with_field(column.name.clone()),
             _ => error,
         })?;
-        let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
+        let value = match self.within_range(object, column, operator, value)? {
+            Ok(value) => RawValue::from_string(value.into_owned()).map_err(Error::internal)?,
+            Err(decided) => return Ok(decided),
+        };
         let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
         let tested = predicate(object, &filter(value.clone())).and_then(|predicate| {
             self.values += predicate.test.values();
@@ -363,6 +389,40 @@ impl Reader<'_> {
             match items.into_iter().position(refused) {
                 Some(index) => self.at(Step::Item(index), |reader| Err(reader.named(error))),
                 None => Err(self.named(error)),
+            }
+        })
+    }
+
+    /// The operand, without the items of a list that are out of the column's range. `Err` with the condition if a single value is out
+    /// of the range, and so decides the test for all values.
+    fn within_range<'r>(
+        &self,
+        object: &Object,
+        column: &Column,
+        operator: Operator,
+        value: Cow<'r, str>,
+    ) -> Result<Result<Cow<'r, str>, Condition>> {
+        let index = self.of.zip(object.column_index(&column.name)).filter(|(of, index)| (of.is_bounded)(*index));
+        let Some((_, index)) = index else { return Ok(Ok(value)) };
+        if operator.operand() == Operand::List {
+            let Ok(mut items) = self.items(&value, LIST_ITEMS_MAX, "values") else { return Ok(Ok(value)) };
+            let all = items.len();
+            items.retain(|item| column.out_of_type(item.get()).is_none());
+            return Ok(Ok(match items.len() == all {
+                true => value,
+                false => Cow::Owned(serde_json::to_string(&items).map_err(Error::internal)?),
+            }));
+        }
+        let Some(end) = column.out_of_type(&value) else { return Ok(Ok(value)) };
+        let any = Condition::Test(Predicate { column: index, test: Test::IsNotNull });
+        Ok(match (operator, end) {
+            (Operator::Eq, _)
+            | (Operator::Gt | Operator::Gte, Ordering::Greater)
+            | (Operator::Lt | Operator::Lte, Ordering::Less) => Err(Condition::FALSE),
+            (Operator::Neq, _) => Err(Condition::TRUE),
+            (Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte, _) => Err(any),
+            (Operator::In | Operator::Nin | Operator::Like | Operator::Ilike | Operator::IsNull | Operator::IsNotNull, _) => {
+                Ok(value)
             }
         })
     }

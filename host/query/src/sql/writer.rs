@@ -27,7 +27,7 @@ pub(super) struct Writer {
     pub(super) judges_image: bool,
     /// The aliases of the sources in which some cells cannot be read.
     seen: Vec<(String, Arc<Seen>)>,
-    /// Tables that the statement creates first, in its `WITH`, each with a name and a SELECT. They are only used on SQLite.
+    /// Tables that the statement creates first, in its `WITH`, each with a name and a SELECT.
     tables: Vec<(&'static str, String)>,
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::FilterByField => {
             "Each filter is a parameter of its own, as in `done=true` or `priority[gte]=2`. `where` takes a condition as JSON."
         }
+        Hint::EncodePlus => "In a query, `+` is a space. Write it as `%2B`.",
         Hint::Filter { field, operator, value } => return Some(format!("Write it as `{field}[{operator}]={value}`.").into()),
     };
     Some(words.into())

@@ -2,12 +2,12 @@
 
 mod reference;
 
-use blockbase_tests::{Admin, Answer, on_both_engines};
+use blockbase_tests::{Admin, Answer, on_both_engines, test_block};
 use serde_json::{Value, json};
 
 use self::reference::Sale;
 use crate::accounts::roles::{role, user};
-use crate::graphql::{data, send};
+use crate::graphql::{codes, data, send};
 use crate::mcp::Client;
 use crate::promises::conditions::encoded;
 
@@ -73,7 +73,8 @@ on_both_engines! {
                 let parameters: Vec<(&str, &str)> =
                     parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let answer = ask(&admin, &parameters).await;
-                let of_page = rows(&answer);
+                assert_eq!(answer.status, 200, "case {case}: {parameters:?} {}", answer.text);
+                let of_page = reference::texts(&answer.text);
                 let pagination = answer.json()["pagination"].clone();
                 assert_eq!(pagination["totalCount"], expected.len(), "case {case}: {parameters:?} {pagination}");
                 assert_eq!(pagination["hasNextPage"], found.len() + of_page.len() < expected.len(), "{pagination}");
@@ -177,9 +178,52 @@ on_both_engines! {
         admin.make("sale", json!({ "item": "d", "weight": 1.7e308 })).await;
         admin.make("sale", json!({ "item": "d", "weight": 1.7e308 })).await;
         let means = [("fn", "avg:weight"), ("groupBy", "item"), ("sort", "avg_weight")];
-        assert_eq!(ask(&admin, &means).await.expect_error(400, "invalid_value")["field"], "weight");
+        let refused = ask(&admin, &means).await.expect_error(400, "invalid_value");
+        assert_eq!(refused["field"], "weight");
+        assert_eq!(refused["message"], "The avg of `weight` is out of the range of a double. Exclude its group with `having`.");
         let below = [means.as_slice(), &[("having", r#"{"avg_weight":{"lt":1}}"#)]].concat();
         assert_eq!(values(&ask(&admin, &below).await, "item"), ["b", "a"]);
+    }
+
+    async fn having_compares_numbers_beyond_the_range_of_a_key(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for (item, count, weight) in [("a", json!(1), json!(1.5)), ("a", json!(2), json!(-1)), ("b", json!(null), json!(null))] {
+            admin.make("sale", json!({ "item": item, "count": count, "amount": count, "big": count, "weight": weight })).await;
+        }
+        let found = async |having: Value| {
+            let functions = "count:count,sum:count,min:count,max:big,min:amount,avg:weight,max:weight";
+            ask(&admin, &[("fn", functions), ("groupBy", "item"), ("having", &having.to_string())]).await
+        };
+        let wide: Value = serde_json::from_str("1e30").unwrap();
+        let beyond: Value = json!("1e400");
+        let all = vec!["a", "b"];
+        for key in ["sum_count", "min_count", "max_big", "min_amount", "avg_weight", "max_weight"] {
+            // The values of group b are null.
+            let end = if key.ends_with("weight") { &beyond } else { &wide };
+            let least: Value = json!(if key.ends_with("weight") { "-1e400" } else { "-1e30" });
+            for (operator, value, items) in [
+                ("gt", end, vec![]), ("gte", end, vec![]), ("lt", end, vec!["a"]), ("lte", end, vec!["a"]),
+                ("eq", end, vec![]), ("neq", end, all.clone()),
+                ("gt", &least, vec!["a"]), ("gte", &least, vec!["a"]), ("lt", &least, vec![]), ("lte", &least, vec![]),
+                ("eq", &least, vec![]), ("neq", &least, all.clone()),
+                ("in", &json!([end, least]), vec![]), ("nin", &json!([end]), all.clone()),
+                ("in", &json!([null, end]), vec!["b"]), ("nin", &json!([end, null]), vec!["a"]),
+            ] {
+                let having = json!({ key: { operator: value } });
+                assert_eq!(values(&found(having.clone()).await, "item"), items, "{having}");
+                let negated = json!({ "_not": having });
+                let others: Vec<&str> = all.iter().copied().filter(|item| !items.contains(item)).collect();
+                assert_eq!(values(&found(negated.clone()).await, "item"), others, "{negated}");
+            }
+        }
+        assert_eq!(values(&found(json!({ "count_count": { "in": [2, wide] } })).await, "item"), ["a"]);
+        // The least number beyond the range of a 32-bit integer.
+        assert_eq!(values(&found(json!({ "min_count": { "lt": 2_147_483_648_i64 } })).await, "item"), ["a"]);
+        found(json!({ "min_count": { "lt": 1.5 } })).await.expect_error(400, "invalid_value");
+        // Sums of these columns may be beyond the range themselves.
+        let sum = [("fn", "count,sum:big"), ("having", r#"{"sum_big":{"gt":1e30}}"#)];
+        ask(&admin, &sum).await.expect_error(400, "invalid_value");
     }
 
     async fn one_group_stands_for_all_records_and_one_function_answers_as_ever(server: Server) {
@@ -225,26 +269,34 @@ on_both_engines! {
             (vec![("fn", "count"), ("groupBy", "day:hour")], "invalid_request", "day"),
             (vec![("fn", "count"), ("groupBy", "item:month")], "invalid_request", "item"),
             (vec![("fn", "count"), ("groupBy", "hour:day")], "invalid_request", "hour"),
-            (vec![("fn", "count"), ("groupBy", "item,item")], "invalid_request", "twice"),
+            (vec![("fn", "count"), ("groupBy", "item,item")], "invalid_request", "The groups name `item` twice."),
             (vec![("fn", "count"), ("groupBy", "shop.name")], "unknown_field", "shop.name"),
-            (vec![("fn", "count"), ("groupBy", "a,b,c,d,e,f,g,h,i")], "invalid_request", "8"),
-            (vec![("fn", "count,count")], "invalid_request", "twice"),
-            (vec![("fn", "count,median:count")], "invalid_request", "median"),
+            (vec![("fn", "count"), ("groupBy", "a,b,c,d,e,f,g,h,i")], "invalid_request", "An aggregate groups by 8 fields at most."),
+            (vec![("fn", "count"), ("groupBy", ",".repeat(500).as_str())], "invalid_request", "An aggregate groups by 8 fields at most."),
+            (vec![("fn", "count,".repeat(100).as_str())], "invalid_request", "An aggregate has 20 functions at most."),
+            (vec![("fn", "count,count")], "invalid_request", "The functions name `count` twice."),
+            (vec![("fn", "count,median:count")], "invalid_request", "There is no function \"median:count\". Use count, sum, avg, min or max."),
+            (vec![("fn", "median")], "invalid_request", "`fn` takes count, sum, avg, min or max, not \"median\"."),
             (vec![("fn", "count,sum:item")], "invalid_request", "item"),
             (vec![("fn", "count,sum:colour")], "unknown_field", "colour"),
             (vec![("fn", "count,sum"), ("field", "count")], "invalid_request", "field"),
-            (vec![("fn", "count,sum")], "invalid_request", "sum"),
-            (vec![("fn", "count"), ("groupBy", "item"), ("sort", "amount")], "unknown_field", "amount"),
+            (vec![("fn", "count,sum")], "invalid_request", "`sum` needs a numeric field, as in `sum:amount`."),
+            (vec![("fn", "sum")], "invalid_request", "`sum` needs `field`, a numeric field."),
+            (vec![("fn", "count"), ("groupBy", "item"), ("sort", "amount")], "unknown_field", "The groups have no key `amount`. They have `item` and `count`."),
             (vec![("fn", "count"), ("groupBy", "item"), ("page", "0")], "invalid_request", "page"),
             (vec![("fn", "count"), ("groupBy", "at:day"), ("tz", "Mars/Base")], "invalid_request", "Mars/Base"),
+            (vec![("fn", "count"), ("groupBy", "at:day"), ("tz", "Etc/GMT 5")], "invalid_request", "Write it as `%2B`."),
+            (vec![("fn", "count"), ("groupBy", "at:day"), ("tz", "UTC"), ("tz", "UTC")], "invalid_request", "`tz` occurs twice."),
+            (vec![("fn", "count"), ("having", "{}"), ("having", "{}")], "invalid_request", "`having` occurs twice."),
+            (vec![("fn", "count"), ("groupBy", "count"), ("having", r#"{"count":1}"#)], "unknown_field", "it leads to neither of them"),
             (vec![("fn", "count"), ("groupBy", "item"), ("having", "{")], "invalid_request", "having"),
-            (vec![("fn", "count"), ("groupBy", "item"), ("having", r#"{"amount":1}"#)], "unknown_field", "having.amount"),
+            (vec![("fn", "count"), ("groupBy", "item"), ("having", r#"{"amount":1}"#)], "unknown_field", "`having.amount`: The groups have no key `amount`. They have `item` and `count`."),
             (vec![("fn", "count"), ("groupBy", "item"), ("having", r#"{"count":"x"}"#)], "invalid_value", "having.count"),
             (vec![("fn", "count"), ("groupBy", "shop_id"), ("having", r#"{"shop":{"name":"x"}}"#)], "unknown_field", "having.shop"),
             (vec![("fn", "count"), ("groupBy", "at:day"), ("having", r#"{"at:day":{"gt":"x"}}"#)], "invalid_value", "having.at:day"),
             (vec![("fn", "count"), ("having", r#"{"count":1}"#)], "invalid_request", "having"),
             (vec![("fn", "count"), ("tz", "UTC")], "invalid_request", "tz"),
-            (vec![("groupBy", "item")], "invalid_request", "fn"),
+            (vec![("groupBy", "item")], "invalid_request", "`fn` is missing."),
         ] {
             let refused = ask(&admin, &parameters).await.expect_error(400, code);
             assert!(refused["message"].as_str().unwrap().contains(text), "{parameters:?}: {refused}");
@@ -255,6 +307,16 @@ on_both_engines! {
         admin.make("stop", json!({ "tz": "WET", "having": 2 })).await;
         let counted = admin.get("/api/v1/data/stop/aggregate?fn=count&groupBy=tz&having=2&tz=WET").await;
         assert_eq!(rows(&counted), [json!({ "group": { "tz": "WET" }, "count": 1 })]);
+        // So does each of several filters, as in a list.
+        for (query, count) in [("having=2&tz=WET", 1), ("having=1&having=2", 0), ("tz=CET&tz=CET", 1), ("having=1&tz[neq]=CET", 0)] {
+            let counted = admin.get(&format!("/api/v1/data/stop/aggregate?fn=count&{query}")).await;
+            assert_eq!(counted.text, format!(r#"{{"data":{{"fn":"count","field":null,"value":{count},"filteredCount":{count}}}}}"#), "{query}");
+        }
+        for query in ["having=x&tz=1", "tz=1&having=x", "having[gt]=1&having=x&colour=red", "colour=red&having=x", &vec!["having=1"; 101].join("&")] {
+            let list = admin.get(&format!("/api/v1/data/stop?{query}")).await;
+            let aggregate = admin.get(&format!("/api/v1/data/stop/aggregate?{query}&fn=count")).await;
+            assert_eq!((aggregate.status, &aggregate.json()["message"]), (400, &list.json()["message"]), "{query}");
+        }
     }
 
     async fn every_surface_answers_with_the_same_groups(server: Server) {
@@ -290,12 +352,34 @@ on_both_engines! {
         assert_eq!(all["sale_groups"], json!({ "__typename": "SvcGroups", "data": [{ "group": {}, "count": 12 }] }));
         let tool = client.call("aggregate_data", json!({ "object_name": "sale", "functions": ["count"] })).await;
         assert_eq!(serde_json::from_str::<Value>(&tool.text).unwrap()["data"], json!([{ "group": {}, "count": 12 }]));
-        for bad in [json!({ "fn": "count", "page": 1 }), json!({ "fn": "count", "functions": ["count"] }), json!({ "functions": [] })] {
+        for (bad, message) in [
+            (json!({ "fn": "count", "page": 1 }), "`page` is for groups. Add `group_by` or `functions`."),
+            (json!({ "fn": "count", "group_by": [], "sort": "count" }), "`sort` is for groups. Add `group_by` or `functions`."),
+            (json!({ "fn": "count", "functions": ["count"] }), "Use either `fn` or `functions`."),
+            (json!({ "functions": [] }), "`fn` is missing. Use count, sum, avg, min or max."),
+            (json!({ "functions": ["count"], "group_by": 1 }), "The fields of the groups need text, or a list of texts."),
+        ] {
             let mut arguments = json!({ "object_name": "sale" });
             arguments.as_object_mut().unwrap().extend(bad.as_object().unwrap().clone());
             let called = client.call("aggregate_data", arguments).await;
-            assert!(called.is_error && called.text.contains("invalid_request"), "{bad}: {}", called.text);
+            let refused: Value = serde_json::from_str(&called.text).unwrap();
+            assert_eq!((called.is_error, &refused["error"], &refused["message"]), (true, &json!("invalid_request"), &json!(message)), "{bad}");
         }
+        // Several functions in `fn` have groups, too.
+        let several = client.call("aggregate_data", json!({ "object_name": "sale", "fn": "count,max:amount", "page": 1, "sort": "count" })).await;
+        assert_eq!(serde_json::from_str::<Value>(&several.text).unwrap()["data"], json!([{ "group": {}, "count": 12, "max_amount": 11.25 }]));
+        let missing = send(&server, Some(&admin.token), "{ sale_groups(functions: []) { data } }", Value::Null).await.json();
+        assert_eq!(missing["errors"][0]["message"], "A function is missing. Use count, sum, avg, min or max.");
+        // A block reads them with a function of its own.
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let query = json!({
+            "functions": ["count", "sum:amount", "avg:amount"], "groupBy": "status,at:month", "having": { "sum_amount": { "gt": 3 } },
+            "sort": "-sum_amount,at:month", "tz": "Asia/Tokyo", "pageSize": 3, "page": 2, "where": { "amount": { "lt": 11 } },
+        });
+        let input = json!({ "op": "groups", "object": "sale", "json": query.to_string() });
+        let ran = admin.post("/api/v1/blocks/parity/actions/run", input).await;
+        assert_eq!((ran.status, &ran.data()["done"]), (200, &rest.json()), "{}", ran.text);
         // An object may already have the name of the query.
         admin.define("sale_groups", json!([{ "name": "name", "type": "text" }])).await;
         admin.make("sale_groups", json!({ "name": "mine" })).await;
@@ -323,6 +407,46 @@ on_both_engines! {
         for hidden in [vec![("fn", "count"), ("groupBy", "amount")], vec![("fn", "count,sum:amount")]] {
             ask(&clerk, &hidden).await.expect_error(400, "unknown_field");
         }
+        // A key with a hidden field is as unknown as one that does not exist.
+        for key in ["amount", "sum_amount", "nothing"] {
+            let having = json!({ key: { "gt": 1 } }).to_string();
+            let refused = ask(&clerk, &[("fn", "count"), ("groupBy", "item"), ("having", &having)]).await.expect_error(400, "unknown_field");
+            let keys = format!("The groups have no key `{key}`. They have `item` and `count`.");
+            assert_eq!(refused["message"], format!("`having.{key}`: {keys}"));
+            let sorted = ask(&clerk, &[("fn", "count"), ("groupBy", "item"), ("sort", key)]).await.expect_error(400, "unknown_field");
+            assert_eq!(sorted["message"], keys);
+        }
+        // A cell that cannot be read does not count, and its group meets a condition on null.
+        let cells = [("fn", "count,count:count,sum:count"), ("groupBy", "item")];
+        assert_eq!(values(&ask(&clerk, &cells).await, "count_count"), [json!(1), json!(2)]);
+        let masked = [("fn", "count,sum:count"), ("groupBy", "status"), ("having", r#"{"sum_count":null}"#)];
+        assert_eq!(rows(&ask(&clerk, &masked).await), [json!({ "group": { "status": null }, "count": 1, "sum_count": null })]);
+        let masked = [("fn", "count"), ("groupBy", "status"), ("having", r#"{"status":null}"#)];
+        assert_eq!(rows(&ask(&clerk, &masked).await), [json!({ "group": { "status": null }, "count": 1 })]);
+        let masked = [("fn", "count"), ("groupBy", "status"), ("having", r#"{"status":"paid"}"#)];
+        assert_eq!(rows(&ask(&clerk, &masked).await), Vec::<Value>::new());
+        // The other surfaces show the same groups, and hide the same fields.
+        let query = r#"{ sale_groups(functions: ["count", "sum:count"], groupBy: ["item"]) { data } }"#;
+        assert_eq!(data(&clerk, query, Value::Null).await["sale_groups"]["data"], Value::from(rows(&sums)));
+        let client = Client::of(&clerk);
+        let arguments = json!({ "object_name": "sale", "functions": ["count", "sum:count"], "group_by": ["item"] });
+        assert_eq!(client.call("aggregate_data", arguments).await.text, sums.text);
+        for (functions, group_by) in [(json!(["sum:amount"]), json!([])), (json!(["count"]), json!(["amount"]))] {
+            let query = format!("{{ sale_groups(functions: {functions}, groupBy: {group_by}) {{ data }} }}");
+            assert_eq!(codes(&server, Some(&clerk.token), &query, Value::Null).await, ["unknown_field"], "{query}");
+            let arguments = json!({ "object_name": "sale", "functions": functions, "group_by": group_by });
+            let called = client.call("aggregate_data", arguments).await;
+            let refused: Value = serde_json::from_str(&called.text).unwrap();
+            assert_eq!((called.is_error, &refused["error"]), (true, &json!("unknown_field")), "{}", called.text);
+        }
+        // A policy with a condition leaves only its rows.
+        role(&admin, "opener", json!([{ "resource": "sale", "actions": ["read"], "where": { "status": "open" } }])).await;
+        let (opener, _) = user(&admin, "opener", Some("opener")).await;
+        let open = ask(&opener, &[("fn", "count,sum:amount"), ("groupBy", "item")]).await;
+        assert_eq!(rows(&open), [
+            json!({ "group": { "item": "a" }, "count": 1, "sum_amount": 1 }), json!({ "group": { "item": "b" }, "count": 2, "sum_amount": 12 }),
+        ]);
+        assert_eq!(rows(&ask(&opener, &[("fn", "count,max:amount"), ("having", r#"{"count":4}"#)]).await), Vec::<Value>::new());
         role(&admin, "owner", json!([{ "resource": "sale", "actions": ["read", "create"], "rowPolicy": "own" }])).await;
         let (owner, _) = user(&admin, "owner", Some("owner")).await;
         owner.make("sale", json!({ "item": "c" })).await;

@@ -240,7 +240,7 @@ pub(crate) fn expand(relations: &[&str]) -> Value {
 
 /// The parameters of aggregates that are about groups.
 fn of_groups(object: &Object) -> Vec<Value> {
-    let groups = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
+    let groups = object.columns.iter().filter(|column| column.kind.makes_groups());
     let groups: Vec<String> = groups
         .map(|column| {
             let periods = Period::ALL.iter().filter(|period| period.fits(column.ty)).map(|period| period.name());

@@ -1,8 +1,10 @@
 //! A plain reference for aggregates of groups: it groups rows in memory, and knows the clocks of Berlin by their rule.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, TimeDelta, Weekday};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A record, in the units of its columns.
@@ -14,9 +16,13 @@ pub(super) struct Sale {
     big: Option<i64>,
     cents: Option<i64>,
     quarters: Option<i64>,
+    /// Whether a weight of 0 is sent as -0.
+    is_minus: bool,
     paid: Option<bool>,
     day: Option<NaiveDate>,
     at: Option<NaiveDateTime>,
+    /// The seconds since midnight.
+    hour: Option<u32>,
     shop: Option<String>,
 }
 
@@ -53,9 +59,11 @@ impl Sale {
             big: some(random, |random| [i64::MAX, i64::MIN, 0, 1][random.usize(0..4)]),
             cents: some(random, |random| random.i64(-500..500)),
             quarters: some(random, |random| random.i64(-9..9)),
+            is_minus: random.bool(),
             paid: some(random, |random| random.bool()),
             day: some(random, |_| day),
             at: some(random, |_| at),
+            hour: some(random, |random| [0, 32_400, 32_401, 86_399][random.usize(0..4)]),
             shop: some(random, |random| shops[random.usize(0..shops.len())].clone()),
         }
     }
@@ -63,10 +71,14 @@ impl Sale {
     pub(super) fn record(&self) -> Value {
         json!({
             "status": self.status, "item": self.item, "count": self.count, "big": self.big,
-            "amount": self.cents.map(|cents| decimal(i128::from(cents))), "weight": self.quarters.map(|quarters| quarters as f64 / 4.0),
+            "amount": self.cents.map(|cents| decimal(i128::from(cents))), "weight": self.weight(),
             "paid": self.paid, "day": self.day.map(|day| day.to_string()), "at": self.at.map(|at| at.format(INSTANT).to_string()),
-            "shop_id": self.shop,
+            "hour": self.hour.map(time), "shop_id": self.shop,
         })
+    }
+
+    fn weight(&self) -> Option<f64> {
+        self.quarters.map(|quarters| if quarters == 0 && self.is_minus { -0.0 } else { quarters as f64 / 4.0 })
     }
 
     /// The key of the sale's group by one field.
@@ -78,6 +90,10 @@ impl Sale {
             "item" => text(self.item.map(str::to_owned)),
             "shop_id" => text(self.shop.clone()),
             "count" => self.count.map(|count| Ordered::Whole(i128::from(count))).into(),
+            "big" => self.big.map(|big| Ordered::Whole(i128::from(big))).into(),
+            "amount" => self.cents.map(i128::from).map_or_else(|| None.into(), amount),
+            "weight" => self.quarters.map(|quarters| Ordered::Real(quarters as f64 / 4.0)).into(),
+            "hour" => text(self.hour.map(time)),
             "paid" => Cell(self.paid.map(|paid| Ordered::Text(paid.to_string())), json!(self.paid)),
             "day" => text(self.day.map(|day| begin(day, period).to_string())),
             "at" if period.is_empty() => text(self.at.map(|at| at.format(INSTANT).to_string())),
@@ -172,15 +188,40 @@ fn compared(one: &Cell, other: &Cell) -> Ordering {
     }
 }
 
+fn time(seconds: u32) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// Cents as an amount. The order of cents is that of the amounts.
+fn amount(cents: i128) -> Cell {
+    Cell(Some(Ordered::Whole(cents)), json!(decimal(cents).parse::<f64>().expect("a number")))
+}
+
+/// The text of a number that is shown with all its digits. `None` for doubles and for values that are no numbers.
+fn exact(column: &str, cell: &Cell) -> Option<String> {
+    match (column, &cell.0) {
+        ("amount", Some(Ordered::Whole(cents))) => {
+            let text = decimal(*cents);
+            Some(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+        }
+        (_, Some(Ordered::Whole(number))) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
 fn decimal(cents: i128) -> String {
     format!("{}{}.{:02}", if cents < 0 { "-" } else { "" }, cents.abs() / 100, cents.abs() % 100)
 }
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 22] = [
     "status",
     "item",
     "shop_id",
     "count",
+    "big",
+    "amount",
+    "weight",
+    "hour",
     "paid",
     "day",
     "day:year",
@@ -274,7 +315,7 @@ impl Question {
     }
 
     /// All groups, in their order.
-    pub(super) fn answer(&self, sales: &[Sale]) -> Vec<Value> {
+    pub(super) fn answer(&self, sales: &[Sale]) -> Vec<Row> {
         let mut groups: Vec<(Vec<Cell>, Vec<&Sale>)> = Vec::new();
         if self.group_by.is_empty() {
             groups.push((Vec::new(), Vec::new()));
@@ -317,12 +358,16 @@ impl Question {
             by_keys.fold(asked, Ordering::then)
         });
         let shown = |(keys, values): (Vec<Cell>, Vec<Cell>)| {
-            let mut row = json!({ "group": {} });
+            let mut row = Row { shown: json!({ "group": {} }), exact: Vec::new() };
             for (field, key) in self.group_by.iter().zip(keys) {
-                row["group"][field] = key.1;
+                row.exact.extend(exact(field, &key).map(|text| (true, (*field).to_owned(), text)));
+                row.shown["group"][field] = key.1;
             }
             for (function, value) in self.functions.iter().zip(values) {
-                row[function.replace(':', "_")] = value.1;
+                let key = function.replace(':', "_");
+                let column = function.split_once(':').filter(|(name, _)| *name != "count").map_or("", |(_, column)| column);
+                row.exact.extend(exact(column, &value).map(|text| (false, key.clone(), text)));
+                row.shown[key] = value.1;
             }
             row
         };
@@ -354,18 +399,39 @@ fn computed(function: &str, sales: &[&Sale]) -> Cell {
     match (function, field) {
         ("avg", _) => Some(Ordered::Real(shown / values.len() as f64)).into(),
         (_, "weight") => Some(Ordered::Real(shown)).into(),
-        // The order of cents is that of the amounts.
-        (_, "amount") => Cell(Some(Ordered::Whole(whole)), json!(shown)),
+        (_, "amount") => amount(whole),
         _ => Some(Ordered::Whole(whole)).into(),
     }
 }
 
-/// Compares groups. Numbers are compared as doubles.
+/// A group with its results.
+pub(super) struct Row {
+    shown: Value,
+    /// The texts of exact numbers, each with whether it is a key of the group, and with its name.
+    exact: Vec<(bool, String, String)>,
+}
+
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// The groups of an answer, as text.
+pub(super) fn texts(answer: &str) -> Vec<Box<RawValue>> {
+    let members: Members = serde_json::from_str(answer).expect("an answer");
+    serde_json::from_str(members["data"].get()).expect("groups")
+}
+
+/// Compares groups. Exact numbers are compared with all their digits, and doubles by their values.
 #[track_caller]
-pub(super) fn assert_same(found: &[Value], expected: &[Value], what: &str) {
+pub(super) fn assert_same(found: &[Box<RawValue>], expected: &[Row], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
-        assert!(is_same(found, expected), "{what}\nplace {place}: {found}\nexpected: {expected}");
+        let shown: Value = serde_json::from_str(found.get()).expect("a group");
+        assert!(is_same(&shown, &expected.shown), "{what}\nplace {place}: {found}\nexpected: {}", expected.shown);
+        let row: Members = serde_json::from_str(found.get()).expect("a group");
+        let group: Members = serde_json::from_str(row["group"].get()).expect("keys");
+        for (is_key, name, text) in &expected.exact {
+            let found = if *is_key { &group[name] } else { &row[name] };
+            assert_eq!(found.get(), text, "{what}\nplace {place}: {name}");
+        }
     }
 }
 
