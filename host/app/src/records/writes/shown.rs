@@ -7,7 +7,7 @@ use blockbase_query::plan::RecordPlan;
 use blockbase_query::{Access, Action, Decision, GrantContext, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{ColumnType, Error, Object, Registry, Result, system};
-use blockbase_store::{Connection, Cost, Read, Record};
+use blockbase_store::{Connection, Read, Record};
 use uuid::Uuid;
 
 use super::answer::WriteAnswer;
@@ -178,15 +178,15 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Read)?;
             let asked = Arc::new((object, access.scope().clone(), ids.to_vec(), bytes_max));
-            if cost_of(&asked.1).is_none() {
+            let Some(cost) = cost_of(&asked.1) else {
                 return self
                     .store
                     .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move { cells(connection, &asked).await })
                     })
                     .await;
-            }
-            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: None };
+            };
+            let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
             self.read_metered(caller, read, move |connection| {
                 let asked = Arc::clone(&asked);
                 Box::pin(async move { cells(connection, &asked).await })
