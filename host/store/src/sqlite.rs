@@ -17,14 +17,14 @@ use std::time::Duration;
 
 use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Column, Error, Result};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
 use crate::error::{DbError, unavailable};
-use crate::{Cost, OnCommit, Read, ReadCost, Room, Row, Snapshot, migrate};
+use crate::{Cost, OnCommit, Read, ReadCost, Record, Room, Row, Snapshot, migrate};
 
 use meter::Meter;
 use session::BUSY_WAIT;
@@ -315,6 +315,18 @@ impl Connection {
         let rows = self.fetch_rows(statement).await;
         meter.end();
         rows
+    }
+
+    /// Does the same for a record.
+    ///
+    /// # Errors
+    /// The errors of [`Connection::look`].
+    pub async fn look_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+        let meter = self.meter();
+        meter.begin_look();
+        let record = self.fetch_record(statement, columns).await;
+        meter.end();
+        record
     }
 
     /// The meter of a SQLite connection.

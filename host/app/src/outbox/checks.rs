@@ -37,7 +37,7 @@ impl WriteContext {
 
     /// Notes that rows are new.
     pub(crate) fn made(&mut self, object: &Arc<Object>, access: &Access, ids: Vec<Uuid>) {
-        if self.operation.is_some() {
+        if self.is_batch {
             self.new_records.extend(ids.iter().map(|id| (object.id, *id)));
         }
         let Some(checks) = access.checks() else { return };

@@ -43,6 +43,8 @@ pub(crate) struct WriteContext {
     pub(crate) checks: Vec<Pending>,
     /// The index of the running operation, if the call has several and its errors name the index.
     pub(crate) operation: Option<usize>,
+    /// Whether the call has several operations, which may refer to each other's new records.
+    pub(crate) is_batch: bool,
     /// The records that earlier operations of the call have made, each with the number of its object. The caller may refer to
     /// them, even if they may not read them yet.
     pub(crate) new_records: HashSet<(i64, Uuid)>,
@@ -93,6 +95,7 @@ impl App {
             held: Vec::new(),
             checks: Vec::new(),
             operation: None,
+            is_batch: false,
             new_records: HashSet::new(),
             records_max: self.settings.bulk_records_max,
             guest: caller.identity().filter(|identity| identity.user.is_anonymous).map(|identity| identity.user.id.clone()),

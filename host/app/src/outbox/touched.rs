@@ -11,7 +11,7 @@ use blockbase_schema::{Code, Error, Result};
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The maximum number of further records that one call may delete or change, besides those that the request names.
 const BEYOND_MAX: usize = 10_000;
-/// The maximum number of links that one call may make or remove, unless it only changes the links of one record.
+/// The maximum number of links that one call may name or remove, unless it only changes the links of one record.
 pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
 /// The number of bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
@@ -26,9 +26,17 @@ pub(crate) struct Touched {
     /// The records that depend on deleted ones.
     beyond: usize,
     links: usize,
+    /// Whether the call is a batch of a block. Version 0.1.0 of the block interface counts no new records, and its limits on
+    /// dependent records and links apply to each deletion.
+    is_of_block: bool,
 }
 
 impl Touched {
+    /// The count of a batch of a block.
+    pub(crate) fn of_block() -> Touched {
+        Touched { is_of_block: true, ..Touched::default() }
+    }
+
     /// Counts records that were read, or bytes of their new values. A single record may have any size, because otherwise nobody
     /// could change or delete it.
     ///
@@ -37,10 +45,19 @@ impl Touched {
     pub(crate) fn count(&mut self, records: usize, bytes: usize) -> Result<()> {
         self.records += records;
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.records > 1 && self.bytes > TOUCHED_BYTES_MAX {
+        // A later record makes the links of the first one count too, so the order of operations does not matter.
+        match self.records > 1 && (self.bytes > TOUCHED_BYTES_MAX || self.links > LINKS_BEYOND_MAX) {
             true => Err(too_large()),
             false => Ok(()),
         }
+    }
+
+    /// Counts a record that is created or upserted.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn count_new(&mut self, bytes: usize) -> Result<()> {
+        if self.is_of_block { Ok(()) } else { self.count(1, bytes) }
     }
 
     /// Counts values that references copy. Without a limit, a small request could store any amount of data.
@@ -59,14 +76,19 @@ impl Touched {
 
     /// Counts records that depend on deleted ones.
     pub(crate) fn count_beyond(&mut self, records: usize) {
-        self.beyond += records;
+        if !self.is_of_block {
+            self.beyond += records;
+        }
     }
 
-    /// Counts links that are made or removed. The links of a single record have their own limits.
+    /// Counts links that a change names, or that a deletion removes. The links of a single record have their own limits.
     ///
     /// # Errors
     /// `answer_too_large`.
     pub(crate) fn count_links(&mut self, links: usize) -> Result<()> {
+        if self.is_of_block {
+            return Ok(());
+        }
         self.links += links;
         match self.records > 1 && self.links > LINKS_BEYOND_MAX {
             true => Err(too_large()),
@@ -114,5 +136,26 @@ mod tests {
         touched.count_links(LINKS_BEYOND_MAX).expect("as many as may be");
         assert_eq!(touched.count_links(1).expect_err("a link more").code, Code::AnswerTooLarge);
         assert_eq!(touched.count(0, 1).expect_err("a byte more").code, Code::AnswerTooLarge);
+    }
+
+    #[test]
+    fn the_limit_of_links_does_not_depend_on_the_order() {
+        let mut touched = Touched::default();
+        touched.count(1, 0).expect("a record");
+        touched.count_links(LINKS_BEYOND_MAX + 1).expect("the links of one record");
+        assert_eq!(touched.count(1, 0).expect_err("another record").code, Code::AnswerTooLarge);
+    }
+
+    #[test]
+    fn a_batch_of_a_block_has_limits_for_each_deletion() {
+        let mut touched = Touched::of_block();
+        for _ in 0..2 {
+            touched.count_new(TOUCHED_BYTES_MAX).expect("a new record");
+            touched.count_links(LINKS_BEYOND_MAX).expect("links");
+            touched.count_beyond(BEYOND_MAX);
+        }
+        assert_eq!(touched.beyond_left(), BEYOND_MAX);
+        touched.count(2, TOUCHED_BYTES_MAX).expect("changed records");
+        assert_eq!(touched.count(1, 1).expect_err("a byte more").code, Code::AnswerTooLarge);
     }
 }

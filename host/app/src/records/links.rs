@@ -66,20 +66,19 @@ pub(crate) struct LinkStep {
 }
 
 impl LinkStep {
-    /// The caller needs update on the object, and read on the object of the other side. Rows of the other side that the caller
-    /// may not read count as missing. `None` if the text of the record's id is not a valid id.
+    /// Rows of the other side that the caller may not read count as missing. `None` if the text of the record's id is not a
+    /// valid id.
     ///
     /// # Errors
-    /// `not_found` for a relation key that is not many_to_many; `invalid_value` for an id that is not a UUID; `invalid_request`
-    /// for too many ids.
+    /// `invalid_value` for an id that is not a UUID; `invalid_request` for too many ids.
     pub(crate) fn new(
         context: &WriteContext,
-        (object, id, key): (&str, &str, &str),
+        linkable: Linkable,
+        id: &str,
         ids: &[String],
         change: LinkChange,
     ) -> Result<Option<LinkStep>> {
-        let Linkable { object, access, relation, target, target_access } =
-            Linkable::find(&context.caller, &context.grant_context(), object, key)?;
+        let Linkable { object, access, relation, target, target_access } = linkable;
         check_size(ids.len(), context.records_max)?;
         let target_ids = parse_ids(ids)?;
         let Some(id) = record_id(id) else { return Ok(None) };
@@ -147,7 +146,7 @@ async fn run(
         Ok(rows) => ids(rows)?,
         // One of the records was deleted between the check and the link.
         Err(DbError::ForeignKey { .. }) => {
-            return Err(Error::new(Code::ForeignKeyViolation, "One of the records was deleted meanwhile."));
+            return Err(Error::new(Code::ForeignKeyViolation, "One of the records does not exist any more."));
         }
         Err(error) => return Err(error.on(object)),
     };

@@ -1,6 +1,7 @@
 //! Writes records: create, update, upsert and delete, one record or many, all or none.
 //!
-//! A write is validated and rendered before it waits for its turn. The transaction only runs the statements.
+//! A write is validated and rendered before it waits for its turn. The transaction only runs the statements. Only operations of a
+//! batch that refer to earlier results are planned in the transaction, and their size is limited.
 
 mod answer;
 mod batch;
@@ -43,7 +44,7 @@ use chosen::Found;
 use plan::{names, plan, stamp, to_change, without_unknown};
 use request::WriteRequest;
 pub(crate) use steps::create;
-use steps::run_step;
+use steps::{Step, run_step};
 
 impl App {
     /// The new record.
@@ -125,6 +126,9 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let mut context = self.write_context(caller, &registry);
             let step = run_offloaded(request.bytes(), || plan(&context, request))?;
+            if matches!(step, Step::Missing) {
+                return Ok(WriteAnswer::Missing);
+            }
             // Deletions continue even if the disk is nearly full.
             if !step.frees_room() {
                 self.store.check_room()?;
@@ -139,7 +143,7 @@ impl App {
                     })
                 })
                 .await?;
-            let shown = self.shown(caller, &registry, vec![(request, answer)]).await?;
+            let shown = self.shown(caller, &registry, vec![(request, answer)], self.settings.answer_bytes_max).await?;
             shown.into_iter().next().ok_or_else(|| Error::internal("a write gave no answer"))
         })
         .await

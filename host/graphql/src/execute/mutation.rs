@@ -115,7 +115,11 @@ impl<'d> Execution<'d> {
         let text = arguments.take("operations").unwrap_or_else(|| "[]".to_owned());
         let batch = run_offloaded(text.len(), || Batch::parse(&text, self.app.settings().bulk_records_max))?;
         drop(text);
-        answer.json.append(&mut self.app.batch(self.caller, &batch).await?.json());
+        // The batch is undone if its results do not fit, so the bytes that are left have to be known before.
+        let caller = self.caller.with_one_answer(self.budget.left());
+        let mut results = self.app.batch(&caller, &batch).await?.json();
+        self.budget.spend(results.len())?;
+        answer.json.append(&mut results);
         Ok(())
     }
 

@@ -166,6 +166,11 @@ impl Budget {
         Budget(AtomicUsize::new(bytes_max))
     }
 
+    /// The number of bytes that may still be written.
+    pub(crate) fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// # Errors
     /// `answer_too_large` if the budget is spent.
     pub(crate) fn spend(&self, bytes: usize) -> Result<()> {

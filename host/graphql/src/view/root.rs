@@ -111,7 +111,7 @@ impl Root {
             }
             Root::Batch => "Runs several writes in one transaction: all of them or none. Each operation is `{ op, object, id, values, \
                 onConflict, ids, relation, ifVersion }` as in REST, and so is its result. `{ \"$ref\": \"0.id\" }` is a field of an \
-                earlier result."
+                earlier result. Send the operations as a variable: `$ref` is not a name of GraphQL."
                 .to_owned(),
             Root::Links(object, key, LinkChange::Add) => {
                 format!("Links a record of `{}` under `{key}`. Returns the number of new links.", object.name())

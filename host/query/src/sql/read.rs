@@ -118,17 +118,21 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
     writer.finish()
 }
 
-/// Locks those of the rows that are within a scope. `None` if the engine has no row locks.
-pub fn lock(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
+/// Locks, of each list of rows, those that are within the scope beside it. `None` if the engine has no row locks.
+pub fn lock(dialect: Dialect, object: &Object, lists: Vec<(&Scope, Vec<uuid::Uuid>)>) -> Option<Statement> {
     if dialect == Dialect::Sqlite {
         return None;
     }
     let mut writer = Writer::new(dialect, object);
-    let list = writer.bind(Param::UuidList(ids));
-    let mut tests = vec![dialect.among("\"id\"", &list)];
-    tests.extend(writer.scope(object, scope));
+    let mut alternatives = Vec::with_capacity(lists.len());
+    for (scope, ids) in lists {
+        let list = writer.bind(Param::UuidList(ids));
+        let mut tests = vec![dialect.among("\"id\"", &list)];
+        tests.extend(writer.scope(object, scope));
+        alternatives.push(format!("({})", tests.join(" AND ")));
+    }
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    writer.where_clause(&tests);
+    writer.where_clause(&[alternatives.join(" OR ")]);
     // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
     Some(writer.finish())

@@ -89,6 +89,28 @@ on_both_engines! {
         assert_eq!((&stored["title"], &stored["state"]), (&json!("a"), &json!("done")));
     }
 
+    async fn a_batch_may_refer_to_the_hidden_records_that_it_makes(server: Server) {
+        let admin = server.admin().await;
+        admin.define("boat", json!([{ "name": "state", "type": "text" }])).await;
+        admin.define("seat", json!([{ "name": "name", "type": "text" }])).await;
+        admin.relate(json!({ "name": "boat", "kind": "many_to_one", "source": "seat", "target": "boat" })).await;
+        let asks = json!([
+            { "resource": "boat", "actions": ["create"] },
+            { "resource": "boat", "actions": ["read"], "where": { "state": "open" } },
+            { "resource": "seat", "actions": ["create", "read"] },
+        ]);
+        let made = installed(&admin, "", asks).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let batch = |operations: Value| json!({ "op": "batch", "object": "", "json": operations.to_string() });
+        let seat = |boat: Value| json!({ "op": "create", "object": "seat", "values": { "name": "a", "boat_id": boat } });
+        let boat = json!({ "op": "create", "object": "boat", "values": { "state": "new" } });
+        let outcome = run(&admin, batch(json!([boat, seat(json!({ "$ref": "0.id" }))]))).await;
+        let done = &outcome["done"];
+        assert_eq!(done[0], json!({ "id": done[1]["boat_id"], "state": "new" }), "{outcome}");
+        // Later the record is as hidden as any other.
+        assert_eq!(refusal(&admin, batch(json!([seat(done[0]["id"].clone())]))).await, "foreign_key_violation");
+    }
+
     async fn what_a_block_asked_for_follows_the_schema(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -8,7 +8,7 @@ use crate::blocks::hostile::hand_made::HandMade;
 use crate::graphql::{codes, data};
 
 /// Blocks with one action and one hook `go`. They were installed when the name of the action was still free.
-const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];
+const BLOCKS: [(&str, &str); 3] = [("bulk", "update_records"), ("update", "list_many"), ("batch", "records")];
 
 /// The type of a mutation's result. Null if the mutation does not exist.
 async fn mutation_type(admin: &blockbase_tests::Admin<'_>, name: &str) -> Value {
@@ -61,6 +61,9 @@ async fn a_name_stays_with_what_had_it_first() {
     let named: Vec<&Value> = tools.iter().filter(|tool| tool["name"] == "bulk_update_records").collect();
     assert_eq!((named.len(), &named[0]["title"]), (1, &json!("bulk: update_records")));
     assert_eq!(client.call("bulk_update_records", json!({})).await.document(), json!({ "data": null }));
+    let named: Vec<&Value> = tools.iter().filter(|tool| tool["name"] == "batch_records").collect();
+    assert_eq!((named.len(), &named[0]["title"]), (1, &json!("batch: records")));
+    assert_eq!(client.call("batch_records", json!({})).await.document(), json!({ "data": null }));
     assert_eq!(mutation_type(&admin, "update_list_many").await, "JSON");
     assert_eq!(data(&admin, "mutation { update_list_many }", Value::Null).await, json!({ "update_list_many": null }));
     // A caller who may not see the block gets the object's tool and mutation.
@@ -69,6 +72,9 @@ async fn a_name_stays_with_what_had_it_first() {
     let list = admin.make("list", json!({ "title": "a" })).await;
     let arguments = json!({ "object_name": "list", "ids": [list], "data": { "title": "b" } });
     assert_eq!(Client::of(&member).call("bulk_update_records", arguments.clone()).await.document()["count"], 1);
+    let operations = json!({ "operations": [{ "op": "update", "object": "list", "id": list, "values": { "title": "d" } }] });
+    let done = Client::of(&member).call("batch_records", operations).await.document();
+    assert_eq!(done["data"][0]["data"]["title"], "d");
     let bulk = "mutation($ids: [ID!]!) { update_list_many(ids: $ids, input: { title: \"c\" }) { ids } }";
     assert_eq!(data(&member, bulk, json!({ "ids": [list] })).await, json!({ "update_list_many": { "ids": [list] } }));
 

@@ -36,6 +36,11 @@ impl WriteAnswer {
         }
     }
 
+    /// The number of bytes of the record.
+    pub(super) fn bytes(&self) -> usize {
+        self.record().map_or(0, |(record, _)| record.json.len())
+    }
+
     /// The same result with another form of the record.
     pub(super) fn with_record(self, record: RecordAnswer) -> WriteAnswer {
         match self {

@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use blockbase_query::{Action, Scope, sql};
+use blockbase_query::{Scope, sql};
 use blockbase_schema::json::{Members, list_of, write_integer};
-use blockbase_schema::{Error, Object, Result};
+use blockbase_schema::{Code, Error, Object, Result};
 use blockbase_store::Connection;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::answer::{Upserted, WriteAnswer};
 use super::operations::Operation;
-use super::plan::plan;
+use super::plan::{admit, plan, plan_admitted};
 use super::references::{References, Results, count_name};
 use super::request::WriteRequest;
 use super::shown;
@@ -25,8 +25,14 @@ use crate::base::at::{at, at_operation};
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::record_events::WriteContext;
-use crate::records::links::Linkable;
+use crate::outbox::touched::Touched;
 use crate::records::versions::RecordAnswer;
+
+/// The maximum number of bytes of the operations of a call that wait for the results of others. They are read and planned in
+/// the transaction, while other writes wait.
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+/// The maximum number of bytes around one result: its braces, its keys, `created` or the number of links, and a comma.
+const AROUND_RESULT_BYTES: usize = 32;
 
 /// The operations of one call, in their order.
 #[derive(Debug)]
@@ -41,6 +47,18 @@ enum Missing {
     Fails,
     /// The operation has no result, and the others are not undone. Version 0.1.0 of the block interface promises this.
     IsNull,
+}
+
+impl Missing {
+    /// The error of the operation at `index`, of so many.
+    fn failed(self, index: usize, operations: usize, error: Error) -> Error {
+        match self {
+            Missing::Fails => at_operation(index, error),
+            // The interface promises these forms of the message.
+            Missing::IsNull if operations > 1 => at(index, error),
+            Missing::IsNull => error,
+        }
+    }
 }
 
 impl Batch {
@@ -66,19 +84,14 @@ impl Batch {
             .map_err(|error| Error::invalid_request(format!("The operations are not a list of the expected form: {error}.")))?;
         let operations = items.iter().enumerate().map(|(index, item)| {
             let operation = Operation::parse(item.get(), operations_max, missing == Missing::IsNull);
-            operation.map_err(|error| at_operation(index, error))
+            operation.map_err(|error| missing.failed(index, items.len(), error))
         });
         Ok(Batch { operations: operations.collect::<Result<_>>()?, missing })
     }
 
     /// The error of the operation at `index`.
     fn failed(&self, index: usize, error: Error) -> Error {
-        match self.missing {
-            Missing::Fails => at_operation(index, error),
-            // The interface promises these forms of the message.
-            Missing::IsNull if self.operations.len() > 1 => at(index, error),
-            Missing::IsNull => error,
-        }
+        self.missing.failed(index, self.operations.len(), error)
     }
 
     fn bytes(&self) -> usize {
@@ -96,7 +109,20 @@ impl BatchAnswer {
     /// `[{ "data": record, "created"? } | { "data": { "added" | "removed" } } | null]`: each result in the form of its own call.
     /// A deletion has null.
     pub fn json(&self) -> Vec<u8> {
-        self.list(|answer, out| match answer {
+        self.results_into(Vec::with_capacity(self.bytes()))
+    }
+
+    /// `{ "data": results }`, with the results of [`BatchAnswer::json`].
+    pub fn data_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes() + 16);
+        out.extend_from_slice(b"{\"data\":");
+        let mut out = self.results_into(out);
+        out.push(b'}');
+        out
+    }
+
+    fn results_into(&self, out: Vec<u8>) -> Vec<u8> {
+        self.list(out, |answer, out| match answer {
             WriteAnswer::Created(record) | WriteAnswer::Updated(record) => {
                 out.extend_from_slice(b"{\"data\":");
                 out.extend_from_slice(&record.json);
@@ -117,7 +143,7 @@ impl BatchAnswer {
     /// The same in the form of version 0.1.0 of the block interface: a record, `{ created, data }`, a number of links, `true` for
     /// a deletion, `null` for a missing record.
     pub fn json_of_block(&self) -> Vec<u8> {
-        self.list(|answer, out| match answer {
+        self.list(Vec::with_capacity(self.bytes()), |answer, out| match answer {
             WriteAnswer::Created(record) | WriteAnswer::Updated(record) => out.extend_from_slice(&record.json),
             WriteAnswer::Upserted(Upserted { record, created }) => {
                 out.extend_from_slice(format!("{{\"created\":{created},\"data\":").as_bytes());
@@ -130,8 +156,13 @@ impl BatchAnswer {
         })
     }
 
-    fn list(&self, write: impl Fn(&WriteAnswer, &mut Vec<u8>)) -> Vec<u8> {
-        let mut out = vec![b'['];
+    /// The number of bytes of the results. Their JSON never has more.
+    fn bytes(&self) -> usize {
+        bytes_around(self.answers.len()) + self.answers.iter().map(WriteAnswer::bytes).sum::<usize>()
+    }
+
+    fn list(&self, mut out: Vec<u8>, write: impl Fn(&WriteAnswer, &mut Vec<u8>)) -> Vec<u8> {
+        out.push(b'[');
         for (index, answer) in self.answers.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
@@ -143,12 +174,21 @@ impl BatchAnswer {
     }
 }
 
-/// An operation whose caller has the right to it.
+/// The number of bytes of a list of results, without their records.
+fn bytes_around(results: usize) -> usize {
+    2 + results * AROUND_RESULT_BYTES
+}
+
+/// An operation whose caller has the rights that it needs.
 enum Ready {
     Step(Box<Step>),
-    /// It is planned when the operations that it refers to have run.
-    Waits(References),
+    /// An operation that refers to earlier results. It is planned in the transaction, when these are known. Only then are its
+    /// values checked.
+    Waits(References, Box<WriteRequest>),
 }
+
+/// The ids of the records that are used within each scope.
+type Lists<'a> = Vec<(&'a Scope, Vec<Uuid>)>;
 
 /// The operations of a batch, as far as they can be planned before the transaction.
 struct Prepared {
@@ -157,6 +197,8 @@ struct Prepared {
     wanted: BTreeMap<usize, BTreeSet<String>>,
     /// The objects to lock, in the order in which all writers lock them.
     objects: Vec<Arc<Object>>,
+    /// The bytes of the operations that wait.
+    waiting_bytes: usize,
 }
 
 impl Prepared {
@@ -164,8 +206,12 @@ impl Prepared {
     /// The error of the first operation that cannot be planned.
     fn of(context: &WriteContext, batch: &Batch) -> Result<Prepared> {
         let Batch { operations, .. } = batch;
-        let mut prepared =
-            Prepared { operations: Vec::with_capacity(operations.len()), wanted: BTreeMap::new(), objects: Vec::new() };
+        let mut prepared = Prepared {
+            operations: Vec::with_capacity(operations.len()),
+            wanted: BTreeMap::new(),
+            objects: Vec::new(),
+            waiting_bytes: 0,
+        };
         for (index, operation) in operations.iter().enumerate() {
             let ready = prepared.ready(context, operations, index, &operation.request);
             prepared.operations.push(ready.map_err(|error| batch.failed(index, error))?);
@@ -180,63 +226,56 @@ impl Prepared {
     }
 
     fn ready(&mut self, context: &WriteContext, operations: &[Operation], index: usize, request: &WriteRequest) -> Result<Ready> {
+        // The rights come first. Otherwise the errors of references would reveal objects and columns.
+        let admitted = admit(context, request)?;
         let Some(references) = References::of(context, operations, index)? else {
-            let step = plan(context, request)?;
+            let step = plan_admitted(context, request, admitted)?;
             step.objects_into(&mut self.objects);
             return Ok(Ready::Step(Box::new(step)));
         };
-        self.admit(context, request)?;
+        admitted.objects_into(&mut self.objects);
+        self.waiting_bytes = self.waiting_bytes.saturating_add(request.bytes());
+        if self.waiting_bytes > WAITING_BYTES_MAX {
+            let message = format!(
+                "The operations with references have more than {} MiB of values together. Send large values in operations \
+                 without references.",
+                WAITING_BYTES_MAX / 1024 / 1024
+            );
+            return Err(Error::invalid_request(message));
+        }
         for target in references.targets() {
             self.wanted.entry(target.operation).or_default().insert(target.field.clone());
         }
-        Ok(Ready::Waits(references))
-    }
-
-    /// Requires the rights of an operation that is planned later.
-    fn admit(&mut self, context: &WriteContext, request: &WriteRequest) -> Result<()> {
-        let (caller, grant_context) = (&context.caller, context.grant_context());
-        let actions: &[Action] = match request {
-            WriteRequest::Create { .. } => &[Action::Create],
-            WriteRequest::Update { .. } => &[Action::Update],
-            WriteRequest::Upsert { .. } => &[Action::Create, Action::Update],
-            WriteRequest::Delete { .. } => &[Action::Delete],
-            WriteRequest::Links { object, relation, .. } => {
-                Linkable::find(caller, &grant_context, object, relation)?.objects_into(&mut self.objects);
-                return Ok(());
-            }
-        };
-        for action in actions {
-            let (object, access) = caller.object(&grant_context, request.object(), *action)?;
-            self.objects.push(object);
-            access.objects_into(&mut self.objects);
-        }
-        Ok(())
+        Ok(Ready::Waits(references, Box::new(request.clone())))
     }
 
     fn frees_room(&self) -> bool {
         self.operations.iter().all(|ready| matches!(ready, Ready::Step(step) if step.frees_room()))
     }
 
-    /// Locks the records that operations change or delete, in the order of their ids. Otherwise two batches that name the same
-    /// records in different orders would wait for each other.
+    /// Locks the records that operations change or delete, with one statement for each object. So two batches that name the same
+    /// records in different orders do not wait for each other. Records that only links or foreign keys lead to are not locked
+    /// here. Postgres may still report a deadlock through them; the call is then tried again.
     async fn lock_records(&self, connection: &mut Connection) -> Result<()> {
-        let mut groups: Vec<(&Arc<Object>, &Scope, Vec<Uuid>)> = Vec::new();
+        let mut objects: BTreeMap<i64, (&Arc<Object>, Lists<'_>)> = BTreeMap::new();
+        let mut records = 0;
         let steps = self.operations.iter().filter_map(|ready| match ready {
             Ready::Step(step) => step.record(),
-            Ready::Waits(_) => None,
+            Ready::Waits(..) => None,
         });
         for record in steps {
-            match groups.iter_mut().find(|(object, scope, _)| object.id == record.object.id && **scope == record.scope) {
-                Some((_, _, ids)) => ids.push(record.id),
-                None => groups.push((&record.object, &record.scope, vec![record.id])),
+            records += 1;
+            let (_, lists) = objects.entry(record.object.id).or_insert_with(|| (&record.object, Vec::new()));
+            match lists.iter_mut().find(|(scope, _)| **scope == record.scope) {
+                Some((_, ids)) => ids.push(record.id),
+                None => lists.push((&record.scope, vec![record.id])),
             }
         }
-        groups.sort_by_key(|(object, ..)| object.id);
-        if groups.iter().map(|(_, _, ids)| ids.len()).sum::<usize>() < 2 {
+        if records < 2 {
             return Ok(());
         }
-        for (object, scope, ids) in groups {
-            if let Some(lock) = sql::lock(connection.dialect(), object, scope, ids) {
+        for (object, lists) in objects.into_values() {
+            if let Some(lock) = sql::lock(connection.dialect(), object, lists) {
                 connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
             }
         }
@@ -248,28 +287,37 @@ impl App {
     /// Runs several writes. Either all or none of them take effect. The results have the order of the operations.
     ///
     /// # Errors
-    /// The error of the first operation that fails, with its index in the message and in the details; `answer_too_large` if the
-    /// operations write too much together.
+    /// The error of the operation that fails, with its index in the message and in the details; `answer_too_large` if the
+    /// operations write too much together, or if their results are larger than an answer may be. Errors that the request shows by
+    /// itself come first, then those of running operations, each in order.
     pub async fn batch(&self, caller: &Caller, batch: &Batch) -> Result<BatchAnswer> {
         if batch.operations.is_empty() {
             return Ok(BatchAnswer::default());
         }
         self.on_schema(caller, move |registry| async move {
             let mut context = self.write_context(caller, &registry);
+            context.is_batch = true;
+            if batch.missing == Missing::IsNull {
+                context.touched = Touched::of_block();
+            }
             let prepared = run_offloaded(batch.bytes(), || Prepared::of(&context, batch))?;
             if !prepared.frees_room() {
                 self.store.check_room()?;
             }
+            let around = bytes_around(batch.operations.len());
+            let records_bytes_max = self.answer_bytes_left(caller).checked_sub(around).ok_or_else(results_too_large)?;
             let run = Batch { operations: Arc::clone(&batch.operations), missing: batch.missing };
             let (answers, filled) = self
                 .store
                 .write_in_reserve(self.by(caller), move |connection| {
-                    Box::pin(async move { run.run(connection, &mut context, prepared).await })
+                    Box::pin(async move { run.run(connection, &mut context, prepared, records_bytes_max).await })
                 })
                 .await?;
             let request = |index: usize| filled.get(&index).unwrap_or(&batch.operations[index].request);
             let written = answers.into_iter().enumerate().map(|(index, answer)| (request(index), answer)).collect();
-            Ok(BatchAnswer { answers: self.shown(caller, &registry, written).await? })
+            let answer = BatchAnswer { answers: self.shown(caller, &registry, written, records_bytes_max).await? };
+            caller.spend_answer(answer.bytes());
+            Ok(answer)
         })
         .await
     }
@@ -279,8 +327,14 @@ impl App {
 type Done = (Vec<WriteAnswer>, BTreeMap<usize, WriteRequest>);
 
 impl Batch {
-    /// Runs the operations in their transaction.
-    async fn run(&self, connection: &mut Connection, context: &mut WriteContext, prepared: Prepared) -> Result<Done> {
+    /// Runs the operations in their transaction. The records of the results have at most so many bytes.
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        context: &mut WriteContext,
+        prepared: Prepared,
+        records_bytes_max: usize,
+    ) -> Result<Done> {
         for object in &prepared.objects {
             context.hold(connection, object).await?;
         }
@@ -288,6 +342,7 @@ impl Batch {
         let Prepared { operations, wanted, .. } = prepared;
         let (mut results, mut filled) = (Results::new(), BTreeMap::new());
         let mut answers = Vec::with_capacity(operations.len());
+        let mut records_bytes = 0_usize;
         for (index, ready) in operations.into_iter().enumerate() {
             context.operation = (self.missing == Missing::Fails).then_some(index);
             let request = &self.operations[index].request;
@@ -296,6 +351,10 @@ impl Batch {
             if matches!(answer, WriteAnswer::Missing) && self.missing == Missing::Fails {
                 return Err(self.failed(index, Error::not_found("record")));
             }
+            records_bytes = records_bytes.saturating_add(answer.bytes());
+            if records_bytes > records_bytes_max {
+                return Err(self.failed(index, results_too_large()));
+            }
             filled.extend(request.map(|request| (index, request)));
             results.extend(result.map(|result| (index, result)));
             answers.push(answer);
@@ -303,6 +362,12 @@ impl Batch {
         context.check_rows(connection).await?;
         Ok((answers, filled))
     }
+}
+
+fn results_too_large() -> Error {
+    let message =
+        "The results have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Send fewer operations in one call.";
+    Error::new(Code::AnswerTooLarge, message)
 }
 
 /// The result of one operation in its transaction.
@@ -323,8 +388,8 @@ async fn run_one(
 ) -> Result<Ran> {
     let (step, filled) = match ready {
         Ready::Step(step) => (*step, None),
-        Ready::Waits(references) => {
-            let filled = references.fill(context, request, results)?;
+        Ready::Waits(references, waiting) => {
+            let filled = references.fill(context, *waiting, results)?;
             (plan(context, &filled)?, Some(filled))
         }
     };

@@ -50,7 +50,7 @@ impl Found {
         }
         let dialect = connection.dialect();
         // A statement sees the state at its beginning, so the check has to begin after the wait for the locks.
-        if let Some(lock) = sql::lock(dialect, object, &Scope::All, ids.clone()) {
+        if let Some(lock) = sql::lock(dialect, object, vec![(&Scope::All, ids.clone())]) {
             connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
         }
         let most = ids.len();

@@ -37,7 +37,8 @@ impl References {
         if let (Some(Members(values)), Some(object)) = (request.values(), context.registry.object(request.object())) {
             for (place, (name, raw)) in values.iter().enumerate() {
                 let is_data = object.column(name).is_none_or(|column| column.ty == ColumnType::Json);
-                if is_data {
+                // The plan refuses a column that the caller may not name. Its kind is not revealed here.
+                if is_data || !context.caller.may_name(&context.grant_context(), object, name) {
                     continue;
                 }
                 let reference = Reference::parse(raw.get()).map_err(|error| error.with_field(name))?;
@@ -68,13 +69,12 @@ impl References {
         self.id.iter().chain(values)
     }
 
-    /// The request with the values that its references lead to.
+    /// Fills in the values that the references of a request lead to.
     ///
     /// # Errors
     /// `forbidden` with `field` for a field that the caller does not see; `invalid_value` for a value that cannot be where the
     /// reference is; `answer_too_large` for too many bytes; `not_found` if the earlier operation wrote nothing.
-    pub(super) fn fill(&self, context: &mut WriteContext, request: &WriteRequest, results: &Results) -> Result<WriteRequest> {
-        let mut request = request.clone();
+    pub(super) fn fill(&self, context: &mut WriteContext, mut request: WriteRequest, results: &Results) -> Result<WriteRequest> {
         if let (Some(reference), Some(id)) = (&self.id, id_of(&mut request)) {
             *id = text(copied(context, results, reference)?, "id", reference)?;
         }

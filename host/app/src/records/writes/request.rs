@@ -34,8 +34,11 @@ impl WriteRequest {
         }
     }
 
-    /// The number of bytes of the values.
+    /// The number of bytes of the values, or of the ids of links.
     pub(super) fn bytes(&self) -> usize {
-        self.values().map_or(0, Members::bytes)
+        match self {
+            WriteRequest::Links { ids, .. } => ids.iter().map(String::len).sum(),
+            _ => self.values().map_or(0, Members::bytes),
+        }
     }
 }

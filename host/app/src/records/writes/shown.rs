@@ -1,33 +1,36 @@
 //! The parts of a written record that its writer may see.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_query::plan::RecordPlan;
 use blockbase_query::{Access, Action, Decision, GrantContext, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{ColumnType, Error, Object, Registry, Result, system};
-use blockbase_store::{Connection, Cost, Read, Record};
+use blockbase_store::{Connection, Read, Record};
 use uuid::Uuid;
 
 use super::answer::WriteAnswer;
 use super::request::WriteRequest;
 use crate::App;
+use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
-use crate::outbox::checks::within;
 use crate::outbox::record_events::WriteContext;
 use crate::records::read::cost_of;
 use crate::records::versions::RecordAnswer;
 
+/// The maximum number of written records that are read together.
+const RECORDS_AT_ONCE: usize = 100;
+
 /// The part of a written record that its writer sees.
+#[derive(Clone, Copy)]
 enum Visibility {
     /// The record as it was written.
     Whole,
     /// The id, and the values that the writer sent.
     SentOnly,
-    /// The record as it was written, if it is within the scope. Otherwise only what the writer sent.
-    Within(Scope),
-    /// The cells of the record that can be read now. If the record cannot be read, only what the writer sent.
+    /// The cells of the record that can be read now. If the record cannot be read, only what the writer sent. The record as it was
+    /// written is not shown, because a later operation of a batch may have made it readable by removing a secret.
     Cells,
 }
 
@@ -44,8 +47,7 @@ impl Visibility {
         let reads = caller.access_to(grant_context, object.name(), Action::Read).ok();
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
-            Some(Scope::Seen(_)) => return Ok(Visibility::Cells),
-            Some(scope @ Scope::Where(_)) => return Ok(Visibility::Within(scope.clone())),
+            Some(Scope::Seen(_) | Scope::Where(_)) => return Ok(Visibility::Cells),
             // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
             Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
             // If the caller may not know every field, they do not see all of a new record either.
@@ -85,12 +87,11 @@ pub(super) async fn shown_within(
     let is_seen = match Visibility::of(caller, &grant_context, object, record, is_new)? {
         Visibility::Whole => true,
         Visibility::SentOnly => false,
-        Visibility::Within(scope) => !within(connection, object, &scope, vec![id]).await?.is_empty(),
         Visibility::Cells => {
             let (object, access) = caller.object(&grant_context, object.name(), Action::Read)?;
             let plan = RecordPlan::new(&object, &access, id);
             let select = sql::get(connection.dialect(), &plan, false);
-            let read = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(&object))?;
+            let read = connection.look_record(select, &object.columns).await.map_err(|error| error.on(&object))?;
             if let Some(read) = read {
                 return Ok(read.into_json());
             }
@@ -100,89 +101,92 @@ pub(super) async fn shown_within(
     if is_seen { Ok(record.json.clone()) } else { sent_only(object, request.values(), record) }
 }
 
+/// A result, and what its caller sees of its record.
+struct Decided<'r> {
+    request: &'r WriteRequest,
+    answer: WriteAnswer,
+    /// With the record's object and id.
+    shown: Option<(Visibility, Arc<Object>, Uuid)>,
+}
+
 impl App {
     /// Reduces the results of writes to the parts that their caller may see. The writes are committed, so a read that fails does
-    /// not fail the call: then the answer has only what the caller sent.
+    /// not fail the call: then the answer has only what the caller sent. That also happens if the records that are read would
+    /// make the results larger than `bytes_max`.
     pub(super) async fn shown(
         &self,
         caller: &Caller,
         registry: &Arc<Registry>,
         written: Vec<(&WriteRequest, WriteAnswer)>,
+        bytes_max: usize,
     ) -> Result<Vec<WriteAnswer>> {
-        // What has to be read is read once for each object.
-        let mut rows: BTreeMap<&str, (Scope, Vec<Uuid>)> = BTreeMap::new();
-        let mut cells: BTreeMap<&str, Vec<Uuid>> = BTreeMap::new();
+        let bytes = written.iter().map(|(_, answer)| answer.bytes()).sum::<usize>();
+        let decided = run_offloaded(bytes, || self.decided(caller, registry, written))?;
+        // A record is read once, even if several operations wrote it.
+        let mut to_read: BTreeMap<&str, BTreeSet<Uuid>> = BTreeMap::new();
+        for Decided { request, shown, .. } in &decided {
+            if let Some((Visibility::Cells, _, id)) = shown {
+                to_read.entry(request.object()).or_default().insert(*id);
+            }
+        }
+        let mut read: HashMap<(&str, Uuid), RecordAnswer> = HashMap::new();
+        let mut bytes_left = bytes_max;
+        for (name, ids) in to_read {
+            let ids: Vec<Uuid> = ids.into_iter().collect();
+            for ids in ids.chunks(RECORDS_AT_ONCE) {
+                // If a part cannot be read, the parts before it are still shown.
+                let Ok(found) = self.read_cells(caller, name, ids, bytes_left).await else { break };
+                bytes_left = bytes_left.saturating_sub(found.iter().map(|(_, record)| record.json.len()).sum());
+                read.extend(found.into_iter().map(|(id, record)| ((name, id), record)));
+            }
+        }
+        run_offloaded(bytes, || reduced(decided, &read, bytes_max.saturating_sub(bytes)))
+    }
+
+    /// Decides what the caller sees of each result.
+    fn decided<'r>(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        written: Vec<(&'r WriteRequest, WriteAnswer)>,
+    ) -> Result<Vec<Decided<'r>>> {
+        let grant_context = self.grant_context(registry);
         let mut decided = Vec::with_capacity(written.len());
         for (request, answer) in written {
-            let name = request.object();
             let shown = match answer.record() {
                 Some((record, is_new)) => {
+                    let name = request.object();
                     let object = registry.object(name).ok_or_else(|| Error::unknown_object(name))?;
-                    let shown = Visibility::of(caller, &self.grant_context(registry), object, record, is_new)?;
-                    let id = Uuid::from_bytes(record.version.id);
-                    match &shown {
-                        Visibility::Within(scope) => rows.entry(name).or_insert_with(|| (scope.clone(), Vec::new())).1.push(id),
-                        Visibility::Cells => cells.entry(name).or_default().push(id),
-                        Visibility::Whole | Visibility::SentOnly => {}
-                    }
-                    Some((shown, Arc::clone(object), id))
+                    let visibility = Visibility::of(caller, &grant_context, object, record, is_new)?;
+                    Some((visibility, Arc::clone(object), Uuid::from_bytes(record.version.id)))
                 }
                 None => None,
             };
-            decided.push((request, answer, shown));
+            decided.push(Decided { request, answer, shown });
         }
-        let mut seen: BTreeMap<&str, HashSet<Uuid>> = BTreeMap::new();
-        for (name, (scope, ids)) in rows {
-            let object = registry.object(name).ok_or_else(|| Error::unknown_object(name))?;
-            seen.insert(name, self.seen(caller, None, registry, object, &scope, ids).await.unwrap_or_default());
-        }
-        let mut read: BTreeMap<&str, HashMap<Uuid, RecordAnswer>> = BTreeMap::new();
-        for (name, ids) in cells {
-            read.insert(name, self.read_cells(caller, name, &ids).await.unwrap_or_default());
-        }
-        let mut answers = Vec::with_capacity(decided.len());
-        for (request, answer, shown) in decided {
-            let Some((shown, object, id)) = shown else {
-                answers.push(answer);
-                continue;
-            };
-            let is_seen = match shown {
-                Visibility::Whole => true,
-                Visibility::SentOnly => false,
-                Visibility::Within(_) => seen.get(request.object()).is_some_and(|seen| seen.contains(&id)),
-                Visibility::Cells => {
-                    if let Some(read) = read.get(request.object()).and_then(|read| read.get(&id)) {
-                        answers.push(answer.with_record(RecordAnswer { json: read.json.clone(), version: read.version }));
-                        continue;
-                    }
-                    false
-                }
-            };
-            answers.push(match (is_seen, answer.record()) {
-                (false, Some((record, _))) => {
-                    let reduced = RecordAnswer { json: sent_only(&object, request.values(), record)?, version: record.version };
-                    answer.with_record(reduced)
-                }
-                _ => answer,
-            });
-        }
-        Ok(answers)
+        Ok(decided)
     }
 
     /// Reads records that the caller has written, with the cells that the caller may read now.
-    async fn read_cells(&self, caller: &Caller, object: &str, ids: &[Uuid]) -> Result<HashMap<Uuid, RecordAnswer>> {
+    async fn read_cells(
+        &self,
+        caller: &Caller,
+        object: &str,
+        ids: &[Uuid],
+        bytes_max: usize,
+    ) -> Result<Vec<(Uuid, RecordAnswer)>> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.grant_context(&registry), object, Action::Read)?;
-            let asked = Arc::new((object, access.scope().clone(), ids.to_vec(), self.settings.answer_bytes_max));
-            if cost_of(&asked.1).is_none() {
+            let asked = Arc::new((object, access.scope().clone(), ids.to_vec(), bytes_max));
+            let Some(cost) = cost_of(&asked.1) else {
                 return self
                     .store
                     .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move { cells(connection, &asked).await })
                     })
                     .await;
-            }
-            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: None };
+            };
+            let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
             self.read_metered(caller, read, move |connection| {
                 let asked = Arc::clone(&asked);
                 Box::pin(async move { cells(connection, &asked).await })
@@ -197,7 +201,7 @@ impl App {
 async fn cells(
     connection: &mut Connection,
     (object, scope, ids, bytes_max): &(Arc<Object>, Scope, Vec<Uuid>, usize),
-) -> Result<HashMap<Uuid, RecordAnswer>> {
+) -> Result<Vec<(Uuid, RecordAnswer)>> {
     let columns: Vec<_> = object.columns.iter().collect();
     let select = sql::read_many(connection.dialect(), object, scope, ids.clone());
     let records = connection.fetch_records(select, &columns, 0, *bytes_max).await.map_err(|error| error.on(object))?;
@@ -206,6 +210,38 @@ async fn cells(
         Ok((id, RecordAnswer::new(object, id, record)?))
     };
     records.into_iter().map(answer).collect()
+}
+
+/// Reduces each result to what its caller sees. The records of `read` may make the results longer by `bytes_left` bytes.
+fn reduced(
+    decided: Vec<Decided<'_>>,
+    read: &HashMap<(&str, Uuid), RecordAnswer>,
+    mut bytes_left: usize,
+) -> Result<Vec<WriteAnswer>> {
+    let mut answers = Vec::with_capacity(decided.len());
+    for Decided { request, answer, shown } in decided {
+        let shown = match (&shown, answer.record()) {
+            (Some((Visibility::Cells, object, id)), Some((record, _))) => {
+                let room = bytes_left + record.json.len();
+                match read.get(&(request.object(), *id)).filter(|read| read.json.len() <= room) {
+                    Some(read) => {
+                        bytes_left = room - read.json.len();
+                        Some(RecordAnswer { json: read.json.clone(), version: read.version })
+                    }
+                    None => Some(RecordAnswer { json: sent_only(object, request.values(), record)?, version: record.version }),
+                }
+            }
+            (Some((Visibility::SentOnly, object, _)), Some((record, _))) => {
+                Some(RecordAnswer { json: sent_only(object, request.values(), record)?, version: record.version })
+            }
+            _ => None,
+        };
+        answers.push(match shown {
+            Some(shown) => answer.with_record(shown),
+            None => answer,
+        });
+    }
+    Ok(answers)
 }
 
 /// Reduces an answer to the id of the record and the values that the caller sent. The result of an atomic operator does not count

@@ -68,7 +68,7 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
         Step::Create(plan, access) => {
             let (object, id) = (Arc::clone(&plan.object), plan.id);
             context.hold_with(connection, &object, &[&access]).await?;
-            context.touched.count(1, plan.json.len())?;
+            context.touched.count_new(plan.json.len())?;
             let answer = create(connection, plan, context).await?;
             context.made(&object, &access, vec![id]);
             Ok(answer)
@@ -209,7 +209,7 @@ async fn upsert(
         false => None,
     };
     let bytes = plan.create.json.len() + before.as_ref().map_or(0, Record::bytes);
-    context.touched.count(1, bytes)?;
+    context.touched.count_new(bytes)?;
     let hidden = || Error::new(Code::Forbidden, "A record with these values exists, and you may not change it.");
     if let Some(before) = &before {
         let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;

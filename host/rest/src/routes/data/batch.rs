@@ -32,5 +32,5 @@ pub(crate) async fn handle(
         Batch::parse(body.operations.get(), state.app.settings().bulk_records_max)
     })?;
     drop(text);
-    Ok(render::data_bytes(StatusCode::OK, &state.app.batch(&caller, &batch).await?.json()))
+    Ok(render::json_bytes(StatusCode::OK, state.app.batch(&caller, &batch).await?.data_json()))
 }

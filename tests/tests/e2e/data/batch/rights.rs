@@ -3,10 +3,10 @@
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{batch, define, events, failed, results, total};
+use super::{NOBODY, batch, define, events, failed, results, total};
 
 /// A user with one role that has these grants.
-async fn user<'a>(admin: &Admin<'a>, name: &str, grants: Value) -> Admin<'a> {
+pub(super) async fn user<'a>(admin: &Admin<'a>, name: &str, grants: Value) -> Admin<'a> {
     let role = admin.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await;
     assert_eq!(role.status, 201, "{}", role.text);
     let user = admin.server.with_token(admin.server.sign_up(name).await);
@@ -90,10 +90,63 @@ on_both_engines! {
         assert_eq!(failed(&batch(&reader, json!([create, sized])).await, 1, 403, "forbidden")["field"], "size");
     }
 
+    async fn references_reveal_no_objects_and_no_columns(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let grants = json!([{ "resource": "team", "actions": ["create"], "fields": { "write": ["name"] } }]);
+        let maker = user(&admin, "maker", grants).await;
+        let create = json!({ "op": "create", "object": "team", "values": { "name": "n" } });
+        // Malformed, dangling, to an unknown field, good.
+        for reference in [json!({ "$ref": 0 }), json!({ "$ref": "9.id" }), json!({ "$ref": "0.colour" }), json!({ "$ref": "0.id" })] {
+            for object in ["member", "nothing"] {
+                let foreign = json!({ "op": "create", "object": object, "values": { "name": reference } });
+                let error = failed(&batch(&maker, json!([create, foreign])).await, 1, 403, "forbidden");
+                assert!(error["message"].as_str().unwrap().contains(&format!("create `{object}`")), "{error}");
+                assert!(error.get("field").is_none(), "{error}");
+            }
+            let hidden = json!({ "op": "create", "object": "team", "values": { "size": reference } });
+            assert_eq!(failed(&batch(&maker, json!([create, hidden])).await, 1, 403, "forbidden")["field"], "size");
+        }
+        assert_eq!(total(&admin, "team").await, 0);
+    }
+
+    async fn a_result_shows_no_state_that_its_caller_could_not_read(server: Server) {
+        let admin = server.admin().await;
+        let fields = ["status", "note", "secret"].map(|name| json!({ "name": name, "type": "text" }));
+        admin.define("memo", json!(fields)).await;
+        let memo = admin.make("memo", json!({ "status": "draft", "secret": "hidden" })).await;
+        let editor = user(&admin, "editor", json!([
+            { "resource": "memo", "actions": ["read"], "where": { "status": "public" } },
+            { "resource": "memo", "actions": ["update"], "check": { "status": "public" } },
+        ])).await;
+        let update = |values: Value| json!({ "op": "update", "object": "memo", "id": memo, "values": values });
+        let publish = update(json!({ "status": "public", "secret": null }));
+        let answer = batch(&editor, json!([update(json!({ "note": "n" })), publish])).await;
+        let done = results(&answer);
+        assert!(!answer.text.contains("hidden"), "{}", answer.text);
+        assert_eq!((&done[0]["data"]["note"], &done[0]["data"]["secret"]), (&json!("n"), &Value::Null));
+        assert_eq!(done[0], done[1]);
+    }
+
+    async fn a_missing_record_is_refused_before_a_right_and_a_right_before_a_version(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let large = admin.make("team", json!({ "size": 9 })).await;
+        let small = admin.make("team", json!({ "size": 3 })).await;
+        let adder = user(&admin, "adder", json!([
+            { "resource": "team", "actions": ["update"] },
+            { "resource": "team", "actions": ["read"], "where": { "size": { "lt": 5 } } },
+        ])).await;
+        let add = |id: &str| json!([{ "op": "update", "object": "team", "id": id, "values": { "size": { "$inc": 1 } }, "ifVersion": "\"stale\"" }]);
+        failed(&batch(&adder, add(NOBODY)).await, 0, 404, "not_found");
+        assert_eq!(failed(&batch(&adder, add(&large)).await, 0, 403, "forbidden")["field"], "size");
+        failed(&batch(&adder, add(&small)).await, 0, 412, "precondition_failed");
+    }
+
     async fn checks_look_at_what_the_whole_batch_leaves(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // A team may be made by somebody who makes themselves its member.
+        // A caller may make a team if they also make its member.
         let of_me = json!({ "member_by_team": { "some": { "created_by": "$user.id" } } });
         let founder = user(&admin, "founder", json!([
             { "resource": "team", "actions": ["create", "read", "update"], "where": of_me },
@@ -106,7 +159,7 @@ on_both_engines! {
         failed(&batch(&founder, json!([create])).await, 0, 403, "forbidden");
         failed(&batch(&founder, json!([create, join, create])).await, 2, 403, "forbidden");
         assert_eq!((total(&admin, "team").await, total(&admin, "member").await, events(&admin).await), (0, 0, before));
-        // Whoever makes a record may refer to it, although they may read it only afterwards.
+        // A caller may refer to a record that they made, although they may read it only afterwards.
         let done = results(&batch(&founder, json!([create, join])).await);
         assert_eq!((&done[0]["data"]["name"], &done[1]["data"]["team_id"]), (&json!("mine"), &done[0]["data"]["id"]));
         assert!(done[0]["data"]["created_at"].is_string(), "{}", done[0]);
