@@ -75,7 +75,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// The frame that gives a client an id before the first event. It has a type and data, because some browsers ignore the id of a
+/// The frame that gives a client an id before the first event, and later if the last event that it got is old. It has a type and data, because some browsers ignore the id of a
 /// frame without data. No client takes it for an event, because events have no type.
 fn position_frame(position: &str) -> Bytes {
     format!("event: position\nid: {position}\ndata: {{}}\n\n").into()
