@@ -87,8 +87,6 @@ fn events(body: Body) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The URL may contain a ticket.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
