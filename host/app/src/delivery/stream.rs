@@ -432,8 +432,8 @@ enum Next {
     CaughtUp,
 }
 
-/// The next step of a stream. An event stays in `parts_check` until its check has
-/// ended, so that nothing is lost if the future is dropped. `None` ends the stream.
+/// The next step of a stream. An event stays in `parts_check` until its check has ended, so that nothing is lost if the future is
+/// dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
     parts_check: &mut Option<PartsCheck>,
