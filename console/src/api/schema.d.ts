@@ -1525,7 +1525,7 @@ export interface paths {
         };
         /**
          * Follow events as they are committed
-         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event after which the stream should continue.
+         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event after which the stream should continue, or events after it.
          */
         get: operations["events.stream"];
         put?: never;

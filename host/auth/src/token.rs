@@ -97,6 +97,12 @@ impl StreamTicket {
         random().map(StreamTicket)
     }
 
+    /// A ticket as a client sent it. `None` if the text does not have the form of a ticket.
+    pub fn parse(text: &str) -> Option<StreamTicket> {
+        let is_ticket = text.len() == TOKEN_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        is_ticket.then(|| StreamTicket(text.to_owned()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -130,6 +136,16 @@ fn base62(mut number: [u8; RANDOM_BYTES]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ticket_has_one_form() {
+        let ticket = StreamTicket::random().expect("randomness");
+        assert_eq!(StreamTicket::parse(ticket.as_str()).expect("a ticket").hash(), ticket.hash());
+        let digits = "0".repeat(TOKEN_CHARS - 1);
+        for other in ["", &digits, &format!("{digits}00"), &format!("{digits}-"), &format!("{digits}\u{0}"), "svc_"] {
+            assert!(StreamTicket::parse(other).is_none(), "{other:?}");
+        }
+    }
 
     #[test]
     fn base62_has_one_width_and_all_bits() {

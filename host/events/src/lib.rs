@@ -115,12 +115,14 @@ pub fn start(
     pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "due tasks could not be started", |app| async move {
         app.run_due_tasks().await
     })));
-    let problem = "expired sessions, links and tickets could not be deleted";
+    let problem = "expired sessions, links and tickets, or old mails, could not be deleted";
     pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), problem, |app| async move {
         app.purge_sessions().await?;
         app.purge_account_tokens().await?;
-        app.purge_stream_tickets().await?;
-        app.purge_mails().await
+        // If one of these fails, the other is still made.
+        let tickets = app.purge_stream_tickets().await;
+        app.purge_mails().await?;
+        tickets.map(drop)
     })));
     pollers.push(tokio::spawn(every(
         EXPIRED_KEYS,

@@ -322,15 +322,18 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// The number of the newest event in the outbox whose number is at most `up_to`. 0 if there is none.
-    pub async fn newest_event_seq(&mut self, up_to: i64) -> Result<i64, DbError> {
-        let rows = self.fetch("SELECT coalesce(max(seq), 0) FROM svc_events WHERE seq <= $1", vec![up_to.into()]).await?;
-        rows.first().map_or(Ok(0), |row| row.integer(0))
+    /// The number and the id of the newest event in the outbox whose number is at most `up_to`.
+    pub async fn newest_event(&mut self, up_to: i64) -> Result<Option<(i64, String)>, DbError> {
+        let sql = "SELECT seq, id FROM svc_events WHERE seq <= $1 ORDER BY seq DESC LIMIT 1";
+        let rows = self.fetch(sql, vec![up_to.into()]).await?;
+        rows.first().map(|row| Ok((row.integer(0)?, row.text(1)?))).transpose()
     }
 
-    /// Whether the outbox has the event with this number.
-    pub async fn has_event(&mut self, seq: i64) -> Result<bool, DbError> {
-        Ok(!self.fetch("SELECT seq FROM svc_events WHERE seq = $1", vec![seq.into()]).await?.is_empty())
+    /// The numbers of the newest `limit` events in `(after, up_to]`.
+    pub async fn newest_event_seqs(&mut self, after: i64, up_to: i64, limit: i64) -> Result<Vec<i64>, DbError> {
+        let sql = "SELECT seq FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq DESC LIMIT $3";
+        let rows = self.fetch(sql, vec![after.into(), up_to.into(), limit.into()]).await?;
+        rows.iter().map(|row| row.integer(0)).collect()
     }
 
     /// A mark for this moment, on Postgres. It uses up a transaction number.

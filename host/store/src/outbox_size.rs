@@ -65,9 +65,25 @@ impl Connection {
         self.store_outbox(Counted::default()).await
     }
 
+    /// The greatest number of an event that [`Connection::purge_events`] has deleted. 0 if there is none. Events with smaller numbers
+    /// may be missing although older ones are still there.
+    pub async fn purged_to(&mut self) -> Result<i64, DbError> {
+        let rows = self.fetch("SELECT purged_to FROM svc_outbox", Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
     /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still needs. Returns their
-    /// number.
+    /// number. Streams cannot resume before the last deleted event.
     pub async fn purge_events(&mut self, after: i64, up_to: i64, before: i64) -> Result<u64, DbError> {
+        let purged = self.delete_settled(after, up_to, before).await?;
+        if let Some(last) = purged.iter().max() {
+            self.run("UPDATE svc_outbox SET purged_to = $1 WHERE purged_to < $1", vec![(*last).into()]).await?;
+        }
+        Ok(purged.len() as u64)
+    }
+
+    /// Deletes the same events, and returns their numbers.
+    async fn delete_settled(&mut self, after: i64, up_to: i64, before: i64) -> Result<Vec<i64>, DbError> {
         let counted = self.hold_outbox(false).await?.unwrap_or_default();
         const SIZE: &str = concat!(
             "SELECT count(*), CAST(coalesce(sum(",
@@ -78,9 +94,14 @@ impl Connection {
         let rows = self.fetch(SIZE, vec![after.into(), up_to.into(), before.into(), counted.to.into()]).await?;
         let row = rows.first().ok_or_else(|| DbError::Other("a sum gave no row".into()))?;
         let (gone, freed) = (row.integer(0)?, row.integer(1)?);
-        const PURGE: &str = concat!("DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND ", settled!());
-        let deleted = self.run(PURGE, vec![after.into(), up_to.into(), before.into()]).await?;
-        if deleted > 0 {
+        const PURGE: &str = concat!(
+            "DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND ",
+            settled!(),
+            " RETURNING seq"
+        );
+        let rows = self.fetch(PURGE, vec![after.into(), up_to.into(), before.into()]).await?;
+        let deleted = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+        if !deleted.is_empty() {
             self.forget_attempts_of_purged(after, up_to).await?;
         }
         if gone > 0 {
@@ -95,9 +116,10 @@ impl Connection {
     pub async fn delete_settled_events(&mut self, seqs: &[i64]) -> Result<(u64, u64), DbError> {
         let (mut deleted, mut left) = (0, 0);
         for seq in seqs {
-            let purged = self.purge_events(seq - 1, *seq, i64::MAX).await?;
-            deleted += purged;
-            if purged == 0 && !self.fetch("SELECT seq FROM svc_events WHERE seq = $1", vec![(*seq).into()]).await?.is_empty() {
+            // The other events stay, so streams can still resume before this one.
+            let gone = self.delete_settled(seq - 1, *seq, i64::MAX).await?.len() as u64;
+            deleted += gone;
+            if gone == 0 && !self.fetch("SELECT seq FROM svc_events WHERE seq = $1", vec![(*seq).into()]).await?.is_empty() {
                 left += 1;
             }
         }

@@ -11,7 +11,7 @@ pub(crate) mod tickets;
 pub(crate) mod topics;
 pub(crate) mod webhooks;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use futures_util::StreamExt;
@@ -56,12 +56,27 @@ impl Stream {
         }
     }
 
+    /// The id of the next frame with a position. The stream shows no event before it.
+    pub(crate) async fn position(&mut self) -> String {
+        let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
+        loop {
+            assert!(Instant::now() < deadline, "no position in time");
+            let frame = self.frame().await.expect("the stream goes on");
+            match frame.strip_prefix("event: position\nid: ").and_then(|rest| rest.strip_suffix("\ndata: {}")) {
+                Some(position) => return position.to_owned(),
+                None => assert!(frame.starts_with(':'), "{frame}"),
+            }
+        }
+    }
+
     /// The next event's envelope, checked against its frame's id.
     pub(crate) async fn event(&mut self) -> Value {
+        let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         loop {
+            assert!(Instant::now() < deadline, "no event in time");
             let frame = self.frame().await.expect("the stream goes on");
             // On Postgres, a stream may begin with events from a moment before it. Here these are the events of the sign-ups.
-            if frame.starts_with(':') || frame.contains("\"topic\":\"auth.") {
+            if frame.starts_with(':') || frame.starts_with("event: position\n") || frame.contains("\"topic\":\"auth.") {
                 continue;
             }
             let (id, data) = frame.strip_prefix("id: ").unwrap().split_once("\ndata: ").unwrap();

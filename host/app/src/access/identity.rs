@@ -96,7 +96,7 @@ impl App {
         match self.presented(credentials) {
             Presented::ApiKey(_) => refused("The API key is invalid, has expired or was deleted."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
-            // The ticket was made without a credential, before permissions were enforced.
+            // This ticket has no credential, because it was made while permissions were not enforced.
             Presented::Ticket(_) => Err(invalid_ticket()),
             Presented::Nothing | Presented::Cookie(_) => {
                 let quota_owner = QuotaOwner::of_address(credentials.address);
@@ -129,7 +129,7 @@ impl App {
             Presented::ApiKey(key) => self.identity_of_key(&key).await?,
             Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await?,
             Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await?,
-            Presented::Ticket(ticket) => self.identity_of_ticket(ticket).await?,
+            Presented::Ticket(ticket) => self.identity_of_ticket(ticket, credentials.address).await?,
         };
         if let Some(identity) = &identity {
             credentials.principal.note(identity);

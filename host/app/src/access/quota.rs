@@ -32,7 +32,8 @@ const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 /// The permit to run a scan, until this is dropped. The service's own scans need no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
 
-/// Writes of the service on behalf of a caller. They wait for the caller's turn, but are not checked against the caller's rights.
+/// Reads and writes of the service on behalf of a caller. They wait for the caller's turn, but are not checked against the caller's
+/// rights.
 pub(crate) struct InTurnOf(pub(crate) QuotaOwner);
 
 impl Reader for InTurnOf {

@@ -3,11 +3,13 @@
 //! A ticket refers to the session or the API key that it was made with, and has no rights of its own. So the stream has the rights
 //! of that credential at each event, and ends with it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use blockbase_auth::hash_token;
+use blockbase_auth::{StreamTicket, hash_token};
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::Result;
-use blockbase_store::{ReadCost, Service, TicketCredential};
+use blockbase_store::{Service, TicketCredential};
 
 use crate::App;
 use crate::access::identity::invalid_ticket;
@@ -19,13 +21,16 @@ use crate::caller::{Caller, Credentials, GivenTicket, TicketState};
 const PURGED_AT_ONCE: i64 = 500;
 
 impl App {
-    /// The identity of a ticket's credential. `None` if the ticket was made without a credential.
-    pub(super) async fn identity_of_ticket(&self, ticket: TicketState) -> Result<Option<Arc<Identity>>> {
+    /// The identity of a ticket's credential. `None` if the ticket was made without a credential. `address` is the one of the request.
+    pub(super) async fn identity_of_ticket(&self, ticket: TicketState, address: Option<IpAddr>) -> Result<Option<Arc<Identity>>> {
         let credential = match ticket {
             TicketState::Used(credential) => credential,
             TicketState::Unused(ticket) => {
-                let (hash, now) = (hash_token(&ticket), self.clock.now());
-                let found = self.store.read_as_service(ReadCost::Rows, move |connection| {
+                // Anybody can send anything as a ticket. So a text of another form costs no read, and the others wait for the turn of
+                // their network.
+                let ticket = StreamTicket::parse(&ticket).ok_or_else(invalid_ticket)?;
+                let (hash, now) = (ticket.hash(), self.clock.now());
+                let found = self.store.read_rows(InTurnOf(QuotaOwner::of_address(address)), None, move |connection| {
                     Box::pin(async move { Ok(connection.stream_ticket(&hash, now).await?) })
                 });
                 found.await?.ok_or_else(invalid_ticket)?
@@ -40,7 +45,7 @@ impl App {
         identity.map(Some).ok_or_else(invalid_ticket)
     }
 
-    /// Uses up the ticket among the credentials. The result are the credentials with which the caller of the stream is checked again.
+    /// Uses up the ticket among the credentials. Returns the credentials with which the caller of the stream is checked again.
     /// Of several concurrent requests with one ticket, only one succeeds.
     ///
     /// # Errors
@@ -49,7 +54,7 @@ impl App {
         let Some(GivenTicket(TicketState::Unused(ticket))) = &credentials.ticket else { return Ok(credentials.clone()) };
         let (hash, now) = (hash_token(ticket), self.clock.now());
         // The write frees room, so it is made even if the disk is nearly full.
-        let used = self.store.write_in_reserve(InTurnOf(caller.quota_owner().clone()), move |connection| {
+        let used = self.store.write_in_reserve(self.by(caller), move |connection| {
             Box::pin(async move { Ok(connection.use_stream_ticket(&hash, now).await?) })
         });
         let credential = used.await?.ok_or_else(invalid_ticket)?;

@@ -27,7 +27,15 @@ impl Feed {
     /// Returns a reader for events that match one of `patterns`, from now on. It shows only events that the caller of each call
     /// may see.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
-        FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
+        FeedReader {
+            receiver: self.subscribe(),
+            patterns,
+            replay: None,
+            seen: 0,
+            skips: HashSet::new(),
+            catches_up: None,
+            resumes: None,
+        }
     }
 
     /// Does the same for readers inside the service, which must not miss events. A reader that falls behind continues from the
@@ -37,15 +45,52 @@ impl Feed {
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
-    /// Does the same as [`Feed::read`], but first reads the events of the outbox after the event number `seq`.
-    pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
-        let mut reader = self.read(patterns);
-        reader.resumes = Some(Arc::clone(&app));
-        reader.replay = Some(Replay::new(app));
-        reader.seen = seq;
-        reader
+    /// Does the same as [`Feed::read`], but first reads the later events of the outbox.
+    pub(crate) fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, start: StartAfter) -> FeedReader {
+        FeedReader {
+            resumes: Some(Arc::clone(&app)),
+            replay: Some(Replay::new(app)),
+            seen: start.seq,
+            skips: start.skips,
+            ..self.read(patterns)
+        }
+    }
+
+    /// Does the same as [`Feed::read`], for a feed that has not begun yet. The reader begins with the feed.
+    pub(crate) fn read_from_beginning(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
+        let mut replay = Replay::new(Arc::clone(&app));
+        replay.begins_with_feed = true;
+        FeedReader { resumes: Some(app), replay: Some(replay), seen: NOTHING, ..self.read(patterns) }
     }
 }
+
+/// The place in the outbox after which a stream continues.
+#[derive(Debug)]
+pub(crate) struct StartAfter {
+    /// The number after which the stream reads.
+    seq: i64,
+    /// The number of the event or the position that the client has.
+    pub(crate) known: i64,
+    /// Later events that the stream does not show, because the client could already read them.
+    skips: HashSet<i64>,
+}
+
+impl StartAfter {
+    /// Continues after the event with this number.
+    pub(crate) fn seq(seq: i64) -> StartAfter {
+        StartAfter { seq, known: seq, skips: HashSet::new() }
+    }
+}
+
+/// A step of a reader.
+pub(crate) enum Step {
+    Event(Arc<CommittedEvent>),
+    /// The reader has read the outbox, and goes on with live events.
+    CaughtUp,
+}
+
+/// The number of a reader that has read nothing yet, and of a client that has no position.
+pub(crate) const NOTHING: i64 = -1;
 
 /// One reader of the feed.
 pub struct FeedReader {
@@ -56,6 +101,8 @@ pub struct FeedReader {
     replay: Option<Replay>,
     /// The number of the last event that the reader has read.
     seen: i64,
+    /// The numbers of events that the reader passes over.
+    skips: HashSet<i64>,
     /// The service, for a reader that must not miss events. If this reader falls behind, it continues from the outbox and is not
     /// cut off.
     catches_up: Option<Arc<App>>,
@@ -71,15 +118,27 @@ struct Replay {
     looked: i64,
     /// The number at which the replay switches to live events. It is known once the feed has begun.
     up_to: Option<i64>,
-    /// A read in progress. It continues while its reader does something else.
-    reading: Option<JoinHandle<Result<EventPage>>>,
+    /// Whether the reader shows nothing from before the feed began.
+    begins_with_feed: bool,
+    /// A read in progress. It continues while its reader does something else. The result is a page, and the number up to which
+    /// events were purged.
+    reading: Option<JoinHandle<Result<(EventPage, i64)>>>,
+}
+
+/// What a step of a replay found.
+enum Replayed {
+    Event(Arc<CommittedEvent>),
+    MoreFollows,
+    CaughtUp,
+    /// Events that the reader had not read yet were deleted.
+    Purged,
 }
 
 impl Replay {
     /// Makes the replay of a reader that has already subscribed. Earlier events are in the outbox, and it gets later events from
     /// the feed.
     fn new(app: Arc<App>) -> Replay {
-        Replay { app, page: Vec::new().into_iter(), looked: 0, up_to: None, reading: None }
+        Replay { app, page: Vec::new().into_iter(), looked: NOTHING, up_to: None, begins_with_feed: false, reading: None }
     }
 }
 
@@ -97,10 +156,24 @@ impl FeedReader {
     /// Dropping the future loses no event.
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
         loop {
+            if let Step::Event(event) = self.step(caller).await? {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Does the same, and also reports when the reader has read the outbox.
+    pub(crate) async fn step(&mut self, caller: &Caller) -> Option<Step> {
+        loop {
             let event = match self.replay.is_some() {
                 true => match self.replayed(caller).await {
-                    Ok(Some(event)) => event,
-                    Ok(None) => continue,
+                    Ok(Replayed::Event(event)) => event,
+                    Ok(Replayed::MoreFollows) => continue,
+                    Ok(Replayed::CaughtUp) => return Some(Step::CaughtUp),
+                    Ok(Replayed::Purged) => {
+                        tracing::debug!("a stream ends, because events that it had not shown yet were deleted");
+                        return None;
+                    }
                     // The caller has no permit for a scan left. The reader continues when it gets one.
                     Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
                         tokio::time::sleep(CATCH_UP_PAUSE).await;
@@ -139,11 +212,22 @@ impl FeedReader {
                 continue;
             }
             self.seen = event.seq;
+            if self.skips.remove(&event.seq) {
+                continue;
+            }
             if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
                 && decide_early(caller, event.object.as_deref(), event.owner.as_deref()) != EarlyDecision::Nothing
             {
-                return Some(event);
+                return Some(Step::Event(event));
             }
+        }
+    }
+
+    /// The number up to which the reader has returned every event that its caller may be shown.
+    pub(crate) fn passed(&self) -> i64 {
+        match &self.replay {
+            Some(replay) if replay.page.as_slice().is_empty() => self.seen.max(replay.looked),
+            _ => self.seen,
         }
     }
 
@@ -152,18 +236,22 @@ impl FeedReader {
         self.replay.is_none() && self.receiver.len() > BEHIND_MAX
     }
 
-    /// The next event from the outbox. `None` if no event is left there, or after a page was read.
-    async fn replayed(&mut self, caller: &Caller) -> Result<Option<Arc<CommittedEvent>>> {
-        let Some(replay) = &mut self.replay else { return Ok(None) };
+    /// The next step of the replay.
+    async fn replayed(&mut self, caller: &Caller) -> Result<Replayed> {
+        let Some(replay) = &mut self.replay else { return Ok(Replayed::CaughtUp) };
         if let Some(event) = replay.page.next() {
-            return Ok(Some(event));
+            return Ok(Replayed::Event(event));
         }
         let feed = replay.app.feed().clone();
         let up_to = match replay.up_to {
             Some(up_to) => up_to,
             None => {
                 feed.started().await;
-                *replay.up_to.insert(feed.position())
+                let up_to = feed.position();
+                if replay.begins_with_feed {
+                    self.seen = up_to;
+                }
+                *replay.up_to.insert(up_to)
             }
         };
         let after = self.seen.max(replay.looked);
@@ -173,28 +261,39 @@ impl FeedReader {
             // The scan takes one of the caller's permits, so a caller with many streams does not keep others from reading.
             tokio::spawn(async move {
                 app.scan(&caller, move |connection| {
-                    Box::pin(async move { Ok(connection.events_of(&filter, after, up_to).await?) })
+                    Box::pin(async move {
+                        if after >= up_to {
+                            return Ok((EventPage::default(), 0));
+                        }
+                        let page = connection.events_of(&filter, after, up_to).await?;
+                        // This is read after the page, so that it includes every purge that the page may have missed events of.
+                        Ok((page, connection.purged_to().await?))
+                    })
                 })
                 .await
             })
         });
         let page = reading.await;
         replay.reading = None;
-        let page = page.map_err(Error::internal)??;
+        let (page, purged_to) = page.map_err(Error::internal)??;
+        // A reader inside the service goes on with the events that are left.
+        if purged_to > after && self.catches_up.is_none() {
+            return Ok(Replayed::Purged);
+        }
         if let Some(last) = page.last {
             replay.looked = last;
             replay.page = page.events.into_iter();
-            return Ok(None);
+            return Ok(Replayed::MoreFollows);
         }
         self.seen = self.seen.max(up_to);
         // During the read, more events arrived than a reader may be behind. They are in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
             self.receiver = feed.subscribe();
             replay.up_to = Some(feed.position());
-            return Ok(None);
+            return Ok(Replayed::MoreFollows);
         }
         self.replay = None;
-        Ok(None)
+        Ok(Replayed::CaughtUp)
     }
 }
 
@@ -219,6 +318,12 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
 /// The purpose for which the positions of streams are encrypted.
 const POSITION: &str = "position of an event stream";
+/// The number of digits of an event's number in a position, so that the length of a position reveals nothing.
+const POSITION_DIGITS: usize = 20;
+/// The id in a position that does not follow an event of the outbox. It is as long as the id of an event.
+const NO_EVENT: &str = "00000000-0000-0000-0000-000000000000";
+/// The maximum number of events that a stream passes over, because its client could already read them.
+const SKIPPED_MAX: i64 = 2_000;
 
 fn no_such_event() -> Error {
     Error::new(Code::NotFound, "The outbox no longer holds this event, or never did.").with_hint(Hint::FollowFromNow)
@@ -253,40 +358,70 @@ impl App {
         Ok(())
     }
 
-    /// The number of an event, after which a stream continues. The caller need not have the right to see that event now. So a caller who
-    /// saw it once continues without a gap, even if their rights have changed.
+    /// The place after which a stream continues. `from` is the id of an event, or a position that a stream has shown.
+    ///
+    /// The caller need not have the right to see that event now. So a caller who saw it once continues without a gap, even if their
+    /// rights have changed.
     ///
     /// # Errors
-    /// `not_found` if the outbox does not have the event any more.
-    pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
-        self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(no_such_event)
+    /// `not_found` if the outbox does not have the event any more, or if later events were purged.
+    pub(crate) async fn start_after(&self, caller: &Caller, from: &str) -> Result<StartAfter> {
+        let position = self.opened_position(from);
+        let id = position.as_ref().map_or_else(|| from.to_ascii_lowercase(), |(_, id)| id.clone());
+        // On Postgres, a caller can read an event while an earlier one is not committed yet. A position is never ahead of the feed.
+        let may_be_ahead = position.is_none() && self.is_shared() && self.feed().has_started();
+        let published = may_be_ahead.then(|| self.feed().position());
+        let start = self.look_up(caller, move |connection| {
+            Box::pin(async move {
+                let event = connection.event_seq(&id).await?;
+                let purged_to = connection.purged_to().await?;
+                let found = match position {
+                    None => event,
+                    // Such a position directly follows the last purged event.
+                    Some((seq, _)) if id == NO_EVENT => Some(seq).filter(|seq| *seq == purged_to),
+                    // In a database that was restored from a backup, another event can have the number.
+                    Some((seq, _)) => event.filter(|event| *event == seq),
+                };
+                // The purge leaves events that a consumer has not received yet. So the event may be there, but not its successors.
+                let Some(seq) = found.filter(|seq| *seq >= purged_to) else { return Ok(None) };
+                match published.filter(|published| *published < seq) {
+                    None => Ok(Some(StartAfter::seq(seq))),
+                    Some(published) => {
+                        let skips = connection.newest_event_seqs(published, seq, SKIPPED_MAX).await?.into_iter().collect();
+                        Ok(Some(StartAfter { seq: published, known: seq, skips }))
+                    }
+                }
+            })
+        });
+        start.await?.ok_or_else(no_such_event)
     }
 
-    /// The number after which a stream continues. `from` is the id of an event, or a position that a stream has shown.
-    ///
-    /// # Errors
-    /// `not_found` if the outbox does not have the event any more.
-    pub(crate) async fn seq_after_which(&self, caller: &Caller, from: &str) -> Result<i64> {
-        let Some(seq) = self.seq_of_position(from) else { return self.event_seq(caller, from).await };
-        // Before the first event of the outbox there is nothing that could have been deleted.
-        let is_there = seq == 0
-            || self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.has_event(seq).await?) })).await?;
-        if is_there { Ok(seq) } else { Err(no_such_event()) }
-    }
-
-    /// The position of a stream that shows the events after the number `seq`: the newest event up to that number.
+    /// The position of a stream that shows the events after the number `seq`: the newest event up to that number. Returns also that
+    /// event's number.
     ///
     /// The position is encrypted. The caller may not know the event, and must not learn from its number how many events there are.
-    pub(crate) async fn position_at(&self, caller: &Caller, seq: i64) -> Result<String> {
-        let newest = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.newest_event_seq(seq).await?) }));
-        let sealed = self.secrets.seal(POSITION, &newest.await?.to_string()).map_err(Error::internal)?;
-        Ok(sealed.ciphertext)
+    pub(crate) async fn position_at(&self, caller: &Caller, seq: i64) -> Result<(i64, String)> {
+        let newest = self.look_up(caller, move |connection| {
+            Box::pin(async move {
+                let newest = connection.newest_event(seq).await?;
+                let purged_to = connection.purged_to().await?;
+                let no_event = || (purged_to.min(seq), NO_EVENT.to_owned());
+                // A stream cannot continue after an event before the last purged one.
+                Ok(newest.filter(|(newest, _)| *newest >= purged_to).unwrap_or_else(no_event))
+            })
+        });
+        let (number, id) = newest.await?;
+        let text = format!("{number:0width$}{id}", width = POSITION_DIGITS);
+        let sealed = self.secrets.seal(POSITION, &text).map_err(Error::internal)?;
+        Ok((number, sealed.ciphertext))
     }
 
-    /// The number of the event in a position. `None` if the text is not a position.
-    fn seq_of_position(&self, text: &str) -> Option<i64> {
+    /// The number and the id of the event in a position. `None` if the text is not a position.
+    fn opened_position(&self, text: &str) -> Option<(i64, String)> {
         let sealed = Sealed { key_id: self.secrets.key_id().to_owned(), ciphertext: text.to_owned() };
-        self.secrets.open(POSITION, &sealed).ok()?.parse().ok()
+        let text = self.secrets.open(POSITION, &sealed).ok()?;
+        let (number, id) = text.split_at_checked(POSITION_DIGITS)?;
+        Some((number.parse().ok()?, id.to_owned()))
     }
 
     /// An event of the outbox without its payload.

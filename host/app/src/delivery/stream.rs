@@ -17,7 +17,7 @@ use crate::App;
 use crate::access::session_recheck::SessionRecheck;
 use crate::base::frames::{CLIENT_STALLED_MAX, FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
-use crate::delivery::feed::FeedReader;
+use crate::delivery::feed::{FeedReader, NOTHING, StartAfter, Step};
 use crate::delivery::shown::is_shown_whole;
 
 /// How often a comment shows that the stream is alive.
@@ -54,8 +54,8 @@ pub struct StreamForm {
     /// The first frame, which tells the client that the stream is open.
     pub opening: Option<Bytes>,
     pub heartbeat: Option<Bytes>,
-    /// The frame with the position of a stream that begins now. With it, a client whose stream ends before the first event can
-    /// continue from here. Without this function, the stream shows no position.
+    /// The frame with the position of a stream. A client whose stream ends before the first event, or long after the last one,
+    /// can continue from there. Without this function, the stream shows no positions.
     pub position: Option<fn(&str) -> Bytes>,
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
@@ -141,26 +141,40 @@ impl App {
         if patterns.is_empty() {
             patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
         }
-        let position = request.form.position.take().filter(|_| request.since.is_none());
-        let since = match request.since {
+        let position_frame = request.form.position.take();
+        let begins_now = request.since.is_none();
+        let start = match request.since {
             Some(since) if since.contains('\0') => {
                 return Err(Error::invalid_request("The id of the event after which to continue has a NUL character."));
             }
-            Some(since) => Some(self.seq_after_which(&caller, &since).await?),
-            None if self.feed().has_started() && position.is_none() => None,
-            // The feed has not begun. On Postgres it waits for open transactions, so it may begin after the next writes. So the
-            // stream first reads the outbox from here.
-            None if !self.feed().has_started() => {
-                Some(self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?)
+            Some(since) => Start::After(self.start_after(&caller, &since).await?),
+            None if self.feed().has_started() => match position_frame {
+                None => Start::Now,
+                // The stream shows every event after the position that it is about to show.
+                Some(_) => Start::After(StartAfter::seq(self.feed().position())),
+            },
+            // Before the feed has begun, transactions may be open whose events have smaller numbers than visible ones. So no number
+            // is a position yet.
+            None if position_frame.is_some() => Start::WithFeed,
+            // On Postgres the feed waits for open transactions, so it may begin after the next writes. So the stream first reads the
+            // outbox from here.
+            None => {
+                let last = self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
+                Start::After(StartAfter::seq(last.await?))
             }
-            // The stream shows every event after the position that it is about to show.
-            None => Some(self.feed().position()),
         };
         let place = self.stream_place(caller.quota_owner())?;
-        let position = match position.zip(since) {
-            Some((frame, seq)) => Some(frame(&self.position_at(&caller, seq).await?)),
-            None => None,
+        let position = match (position_frame, &start) {
+            (Some(frame), Start::After(start)) if begins_now => Some(frame(&self.position_at(&caller, start.known).await?.1)),
+            _ => None,
         };
+        let positions = position_frame.map(|frame| {
+            let known = match &start {
+                Start::After(start) => start.known,
+                Start::Now | Start::WithFeed => NOTHING,
+            };
+            Positions { frame, known, look: None }
+        });
         let credentials = self.use_stream_ticket(&caller, credentials).await?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
@@ -168,9 +182,10 @@ impl App {
             interval
         };
         let open = OpenStream {
-            reader: match since {
-                Some(seq) => self.feed().read_after(Arc::clone(self), patterns, seq),
-                None => self.feed().read(patterns),
+            reader: match start {
+                Start::Now => self.feed().read(patterns),
+                Start::WithFeed => self.feed().read_from_beginning(Arc::clone(self), patterns),
+                Start::After(start) => self.feed().read_after(Arc::clone(self), patterns, start),
             },
             app: Arc::clone(self),
             session_recheck: SessionRecheck::new(self, caller, &credentials),
@@ -180,6 +195,7 @@ impl App {
             draining: request.draining,
             form: request.form,
             position,
+            positions,
             parts_check: None,
             renewed_for: 0,
             _place: place,
@@ -192,6 +208,14 @@ impl App {
     }
 }
 
+/// Where a stream begins.
+enum Start {
+    Now,
+    /// It begins when the feed begins.
+    WithFeed,
+    After(StartAfter),
+}
+
 struct OpenStream {
     reader: FeedReader,
     app: Arc<App>,
@@ -201,8 +225,10 @@ struct OpenStream {
     recheck: Interval,
     draining: watch::Receiver<bool>,
     form: StreamForm,
-    /// The frame with the stream's position, until it is sent.
+    /// The frame with the position at which the stream begins, until it is sent.
     position: Option<Bytes>,
+    /// The later positions. `None` if the stream shows no positions.
+    positions: Option<Positions>,
     /// The event that the stream is about to show, until its visible parts are known.
     parts_check: Option<PartsCheck>,
     /// The number of the last event for which the caller was checked again.
@@ -264,8 +290,16 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
+                found = position_found(&mut self.positions) => {
+                    if let Some(frames) = self.position_frames(found) {
+                        return Some(frames);
+                    }
+                }
                 next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, self.session_recheck.caller()) => {
-                    let (event, shown) = next?;
+                    let Next::Event(event, shown) = next? else {
+                        self.look_for_position(None);
+                        continue;
+                    };
                     // The check comes before each event, so an event committed after the caller lost a right is never shown.
                     if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
@@ -274,7 +308,12 @@ impl OpenStream {
                         continue;
                     }
                     match shown {
-                        Ok(Some(shown)) => return Some((self.form.frame)(&shown)),
+                        Ok(Some(shown)) => {
+                            if let Some(positions) = &mut self.positions {
+                                positions.known = event.seq;
+                            }
+                            return Some((self.form.frame)(&shown));
+                        }
                         Ok(None) => {}
                         // The caller's rights changed meanwhile, or the server is busy. The event is checked again.
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
@@ -289,12 +328,79 @@ impl OpenStream {
                     }
                 }
                 _ = self.heartbeat.tick() => {
-                    if let Some(heartbeat) = &self.form.heartbeat {
-                        return Some(heartbeat.clone());
+                    let heartbeat = self.form.heartbeat.clone();
+                    if !self.look_for_position(heartbeat.clone()) && heartbeat.is_some() {
+                        return heartbeat;
                     }
                 }
             }
         }
+    }
+
+    /// Looks for a new position, if the reader has passed events since the client's last id. With its old id, the client would
+    /// read all of them again, or could not continue once its event is purged. Returns whether it looks. `then` is sent after the
+    /// position.
+    fn look_for_position(&mut self, then: Option<Bytes>) -> bool {
+        let passed = self.reader.passed();
+        let Some(positions) = &mut self.positions else { return false };
+        if self.parts_check.is_some() || positions.look.is_some() || passed <= positions.known {
+            return false;
+        }
+        let (app, caller) = (Arc::clone(&self.app), self.session_recheck.caller().clone());
+        let look = tokio::spawn(async move { app.position_at(&caller, passed).await });
+        positions.look = Some(PositionLook { passed, look, then });
+        true
+    }
+
+    /// The frame with a position that was found, and the frame after it. `None` if there is nothing to send.
+    fn position_frames(&mut self, found: Result<(i64, String)>) -> Option<Bytes> {
+        let positions = self.positions.as_mut()?;
+        let mut look = positions.look.take()?;
+        let frame = match found {
+            // Events that were sent meanwhile are newer.
+            Ok((number, _)) if number <= positions.known => None,
+            Ok((_, position)) => Some((positions.frame)(&position)),
+            Err(error) => {
+                tracing::debug!(error.cause = %error, "the position of a stream could not be read");
+                return look.then.take();
+            }
+        };
+        positions.known = positions.known.max(look.passed);
+        match (frame, look.then.take()) {
+            (Some(frame), Some(then)) => Some([&frame[..], &then[..]].concat().into()),
+            (frame, then) => frame.or(then),
+        }
+    }
+}
+
+/// The positions of a stream. Their ids are newer than those of the events that it has sent.
+struct Positions {
+    frame: fn(&str) -> Bytes,
+    /// The number of the event or the position whose id the client has.
+    known: i64,
+    look: Option<PositionLook>,
+}
+
+/// A look for a position. It continues while the stream does something else.
+struct PositionLook {
+    /// The number up to which the reader had read.
+    passed: i64,
+    look: JoinHandle<Result<(i64, String)>>,
+    /// The frame that is sent after the position.
+    then: Option<Bytes>,
+}
+
+impl Drop for PositionLook {
+    fn drop(&mut self) {
+        self.look.abort();
+    }
+}
+
+/// The result of the look for a position. It never resolves if there is no look.
+async fn position_found(positions: &mut Option<Positions>) -> Result<(i64, String)> {
+    match positions.as_mut().and_then(|positions| positions.look.as_mut()) {
+        Some(look) => (&mut look.look).await.map_err(Error::internal).and_then(|found| found),
+        None => std::future::pending().await,
     }
 }
 
@@ -318,26 +424,34 @@ impl Drop for PartsCheck {
     }
 }
 
-/// The next event of which `caller` may be shown some part, and its shown form. The event stays in `parts_check` until its check has
-/// ended, so that nothing is lost if the future is dropped. `None` ends the stream.
+/// A step of a stream.
+enum Next {
+    /// An event of which the caller may be shown some part, and its shown form.
+    Event(Arc<CommittedEvent>, Result<Option<Arc<CommittedEvent>>>),
+    /// The stream has read the outbox, and goes on with live events.
+    CaughtUp,
+}
+
+/// The next step of a stream. An event stays in `parts_check` until its check has ended, so that nothing is lost if the future is
+/// dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
     parts_check: &mut Option<PartsCheck>,
     app: &Arc<App>,
     caller: &Caller,
-) -> Option<(Arc<CommittedEvent>, Result<Option<Arc<CommittedEvent>>>)> {
+) -> Option<Next> {
     let under_way = match parts_check {
         Some(under_way) => under_way,
         None => {
-            let event = reader.next(caller).await?;
+            let Step::Event(event) = reader.step(caller).await? else { return Some(Next::CaughtUp) };
             if is_shown_whole(caller, &event) {
-                return Some((Arc::clone(&event), Ok(Some(event))));
+                return Some(Next::Event(Arc::clone(&event), Ok(Some(event))));
             }
             parts_check.insert(PartsCheck::begin(app, caller, event))
         }
     };
     let shown = (&mut under_way.look).await.map_err(Error::internal).and_then(|shown| shown);
-    parts_check.take().map(|ended| (Arc::clone(&ended.event), shown))
+    parts_check.take().map(|ended| Next::Event(Arc::clone(&ended.event), shown))
 }
 
 /// Waits until the server drains or has ended.

@@ -21,7 +21,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::HandOver => "Hand over with `?handOverTo=<user id>`, or stop what they made with `?suspend=true`.",
         Hint::AnotherHeir => "`handOverTo` takes the id of another user.",
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        Hint::FollowFromNow => "Read the data again and open a stream without `since`.",
+        Hint::FollowFromNow => "Read the data again, and open a new stream without `since` and `Last-Event-ID`.",
         Hint::FromNewestEvent => "Leave out `before` to begin with the newest one.",
         Hint::ReadAgain => "Its ETag no longer matches. Read the record again, and send its new ETag with your change.",
         Hint::Cascade => "Delete it first, or add ?cascade=true.",

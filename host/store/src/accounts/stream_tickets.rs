@@ -26,7 +26,7 @@ const API_KEY: &str = "api_key";
 pub struct StreamTicketRow {
     /// SHA-256 of the ticket, in hexadecimal.
     pub ticket_hash: String,
-    /// The owner to whom the ticket counts.
+    /// The owner to whom the ticket counts, for example `user <id>`.
     pub owner: String,
     /// `None` if permissions are not enforced and the maker had no credential.
     pub credential: Option<TicketCredential>,

@@ -71,6 +71,8 @@ on_both_engines! {
         assert!(others["created_by"].is_string() && others["updated_by"].is_null(), "{others}");
         // Events of others stay. A second run finds nothing to delete.
         assert_ne!(count(&server, "SELECT count(*) FROM svc_events").await, "0");
+        // Streams can still resume before the deleted events.
+        assert_eq!(count(&server, "SELECT max(purged_to) FROM svc_outbox").await, "0");
         let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
         assert_eq!((&again["user"], &again["recordsUnstamped"]), (&json!(false), &json!(0)));
         if server.engine() == Engine::Sqlite {

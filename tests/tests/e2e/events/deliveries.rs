@@ -220,7 +220,8 @@ on_both_engines! {
         assert!(seen == expected[1..], "other events, or in another order");
         admin.get("/api/v1/events/stream?since=00000000-0000-7000-8000-000000000000").await.expect_error(404, "not_found");
         let refused = admin.get("/api/v1/events/stream?since=nothing").await.expect_error(404, "not_found");
-        let message = "The outbox no longer holds this event, or never did. Read the data again and open a stream without `since`.";
+        let message = "The outbox no longer holds this event, or never did. Read the data again, and open a new stream without `since` \
+            and `Last-Event-ID`.";
         assert_eq!(refused["message"], message);
     }
 

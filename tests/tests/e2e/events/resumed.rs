@@ -1,6 +1,8 @@
 //! Streams with `resume=true`: a plain `EventSource` with a cookie loses no event.
 
-use blockbase_tests::{Admin, Server, on_both_engines};
+use std::time::Instant;
+
+use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::Stream;
@@ -33,7 +35,9 @@ impl EventSource {
 
     /// The next frame with data: its type, and its data.
     async fn message(&mut self) -> (String, Value) {
+        let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         loop {
+            assert!(Instant::now() < deadline, "no message in time");
             let frame = self.stream.as_mut().unwrap().frame().await.expect("the stream goes on");
             let mut message = ("message".to_owned(), Value::Null);
             for line in frame.lines() {
@@ -56,7 +60,8 @@ impl EventSource {
         let mut titles = Vec::new();
         while titles.len() < count {
             let (kind, data) = self.message().await;
-            assert_eq!(kind, "message", "{data}");
+            // A position may come between two events.
+            assert!(["message", "position"].contains(&kind.as_str()), "{kind}: {data}");
             // On Postgres, a stream may begin with events from a moment before it.
             if data["topic"] == "data.task.created" {
                 titles.push(data["payload"]["after"]["title"].as_str().unwrap().to_owned());
@@ -81,7 +86,7 @@ async fn make(admin: &Admin<'_>, title: &str) {
 async fn make_published(admin: &Admin<'_>, title: &str) {
     let mut stream = Stream::open(admin, "").await;
     make(admin, title).await;
-    assert_eq!(stream.event().await["payload"]["after"]["title"], title);
+    while stream.event().await["payload"]["after"]["title"] != title {}
 }
 
 on_both_engines! {
@@ -108,7 +113,9 @@ on_both_engines! {
         // An orderly end of the server ends the stream, and the client connects again.
         let builder = server.builder();
         server.signal("TERM");
-        assert!(source.stream.as_mut().unwrap().frame().await.is_none_or(|frame| frame.starts_with(':')));
+        while let Some(frame) = source.stream.as_mut().unwrap().frame().await {
+            assert!(frame.starts_with(':') || frame.starts_with("event: position\n"), "{frame}");
+        }
         assert!(server.ended().await.success());
         let server = builder.start().await;
         let admin = server.with_token(token);
@@ -153,9 +160,9 @@ on_both_engines! {
     async fn a_purged_event_is_missing(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
+        make_published(&admin, "before").await;
         let mut stream = Stream::open(&admin, "?resume=true").await;
-        let position = stream.frame().await.unwrap();
-        let position = position.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+        let position = stream.position().await;
         make(&admin, "0").await;
         let id = stream.event().await["id"].as_str().unwrap().to_owned();
         let ask = |query: &str, ids: &[&str]| {
@@ -187,7 +194,7 @@ on_both_engines! {
         }
         // An empty header counts as none.
         let mut stream = Stream::of(ask("?resume=true", &[""])).await;
-        assert!(stream.frame().await.unwrap().starts_with("event: position\nid: "));
+        stream.position().await;
     }
 
     async fn the_last_event_is_newer_than_the_one_in_the_url(server: Server) {
@@ -226,6 +233,161 @@ on_both_engines! {
         let mut stream = Stream::of(request).await;
         assert_eq!(stream.event().await["payload"]["after"]["title"], "of a note");
     }
+
+    async fn a_stream_does_not_resume_before_purged_events(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        make_published(&admin, "before").await;
+        server.sql("DELETE FROM svc_events").await;
+        let beginning = Stream::open(&admin, "?resume=true").await.position().await;
+        for number in 0..9 {
+            make(&admin, &number.to_string()).await;
+        }
+        make_published(&admin, "9").await;
+        assert_eq!(resumed(&admin, &beginning).await, 200);
+        let events = server.sql("SELECT seq, id FROM svc_events WHERE topic = 'data.task.created' ORDER BY seq").await;
+        assert_eq!(events.len(), 10);
+        // The fifth event is still waiting for its delivery, so the purge leaves it there.
+        let (waiting, waiting_id) = (&events[4][0], &events[4][1]);
+        let delivery = "INSERT INTO svc_deliveries (event_seq, consumer, handler, status, dead, attempts) VALUES";
+        server.sql(&format!("{delivery} ({waiting}, 'c', 'h', 'pending', FALSE, 0)")).await;
+        assert_eq!(resumed(&admin, waiting_id).await, 200);
+        server.sql("UPDATE svc_events SET occurred_at = 1").await;
+        purge(&admin).await;
+        let left = server.sql("SELECT id FROM svc_events WHERE topic = 'data.task.created'").await;
+        assert_eq!(left, [[waiting_id.clone()]]);
+        for gone in [&beginning, waiting_id, &events[9][1]] {
+            assert_eq!(resumed(&admin, gone).await, 404, "{gone}");
+            admin.get(&format!("/api/v1/events/stream?since={gone}")).await.expect_error(404, "not_found");
+        }
+        // A new position follows the purged events.
+        make_published(&admin, "10").await;
+        let now = Stream::open(&admin, "?resume=true").await.position().await;
+        make(&admin, "11").await;
+        let mut stream = Stream::open(&admin, &format!("?since={now}")).await;
+        assert_eq!(stream.event().await["payload"]["after"]["title"], "11");
+    }
+
+    async fn a_position_after_purged_events_stays_valid(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        make_published(&admin, "0").await;
+        server.sql("UPDATE svc_events SET occurred_at = 1").await;
+        purge(&admin).await;
+        // Nothing is left but the purge's own event.
+        server.sql("DELETE FROM svc_events").await;
+        let now = Stream::open(&admin, "?resume=true").await.position().await;
+        make(&admin, "1").await;
+        let mut stream = Stream::open(&admin, &format!("?topics=data.task.%23&since={now}")).await;
+        assert_eq!(stream.event().await["payload"]["after"]["title"], "1");
+    }
+
+    async fn the_length_of_a_position_reveals_nothing(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        make_published(&admin, "before").await;
+        server.sql("DELETE FROM svc_events").await;
+        let of_none = Stream::open(&admin, "?resume=true").await.position().await;
+        make_published(&admin, "one").await;
+        let of_one = Stream::open(&admin, "?resume=true").await.position().await;
+        let records: Vec<Value> = (0..100).map(|_| json!({ "title": "one of many" })).collect();
+        assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
+        make_published(&admin, "last").await;
+        let of_many = Stream::open(&admin, "?resume=true").await.position().await;
+        assert_eq!((of_none.len(), of_one.len()), (of_many.len(), of_many.len()));
+    }
+
+    async fn a_position_of_another_event_with_the_same_number_is_unknown(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        make_published(&admin, "before").await;
+        let position = Stream::open(&admin, "?resume=true").await.position().await;
+        assert_eq!(resumed(&admin, &position).await, 200);
+        // So it is after a backup was restored.
+        server.sql("UPDATE svc_events SET id = '00000000-0000-7000-8000-000000000001' WHERE seq = (SELECT max(seq) FROM svc_events)").await;
+        assert_eq!(resumed(&admin, &position).await, 404);
+    }
+
+    async fn a_quiet_stream_gets_newer_positions(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let since = first_event(&server).await;
+        make_published(&admin, "before").await;
+        // After past events that it does not show.
+        let mut replayed = Stream::open(&admin, &format!("?topics=data.none.%23&resume=true&since={since}")).await;
+        let after_replay = replayed.position().await;
+        // Before a heartbeat.
+        let mut quiet = Stream::open(&admin, "?topics=data.none.%23&resume=true").await;
+        let first = quiet.position().await;
+        make_published(&admin, "not shown").await;
+        let later = quiet.position().await;
+        assert_eq!(quiet.frame().await.as_deref(), Some(": heartbeat"));
+        make_published(&admin, "newest").await;
+        let not_shown = "SELECT seq FROM svc_events WHERE topic = 'data.task.created' ORDER BY seq DESC LIMIT 1 OFFSET 1";
+        server.sql(&format!("DELETE FROM svc_events WHERE seq < ({not_shown})")).await;
+        for (position, status) in [(&after_replay, 404), (&first, 404), (&later, 200)] {
+            assert_eq!(resumed(&admin, position).await, status);
+        }
+        let mut stream = Stream::open(&admin, &format!("?since={later}")).await;
+        assert_eq!(stream.event().await["payload"]["after"]["title"], "newest");
+    }
+}
+
+/// An event of a transaction of another program, which the feed of Postgres waits for.
+const FOREIGN: &str = "INSERT INTO svc_events (id, topic, payload, depth, occurred_at) \
+    VALUES ('00000000-0000-7000-8000-000000000009', 'schema.object.updated', '{\"object\":\"late\",\"op\":\"updated\",\"actor\":null}', 0, 1)";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_with_positions_begins_with_the_feed() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    let token = admin.token.clone();
+    let lock = server.lock_rows(FOREIGN).await;
+    make(&admin, "before the feed").await;
+    // The feed does not begin before the transaction has ended.
+    let server = server.restart().await;
+    let admin = server.with_token(token);
+    let mut stream = Stream::open(&admin, "?topics=data.%23,schema.%23&resume=true").await;
+    lock.release().await;
+    let position = stream.position().await;
+    make(&admin, "0").await;
+    let shown = stream.event().await;
+    assert_eq!(shown["payload"]["after"]["title"], "0", "{shown}");
+    let mut again = Stream::open(&admin, &format!("?topics=data.%23,schema.%23&since={position}")).await;
+    assert_eq!(again.event().await["id"], shown["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_since_an_event_shows_an_earlier_one_that_commits_later() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    make_published(&admin, "before").await;
+    let lock = server.lock_rows(FOREIGN).await;
+    make(&admin, "listed").await;
+    make(&admin, "newest").await;
+    let newest = admin.get("/api/v1/events?limit=1").await.data();
+    assert_eq!(newest[0]["payload"]["after"]["title"], "newest");
+    let since = newest[0]["id"].as_str().unwrap();
+    let mut stream = Stream::open(&admin, &format!("?topics=data.%23,schema.%23&since={since}")).await;
+    lock.release().await;
+    assert_eq!(stream.event().await["payload"]["object"], "late");
+    make(&admin, "after").await;
+    // The listed events are not repeated.
+    assert_eq!(stream.event().await["payload"]["after"]["title"], "after");
+}
+
+/// The status of the response to a stream that continues after `id`.
+async fn resumed(admin: &Admin<'_>, id: &str) -> u16 {
+    let request = admin.request("GET", "/api/v1/events/stream?resume=true").header("last-event-id", id);
+    request.send().await.unwrap().status().as_u16()
+}
+
+/// Deletes settled events that are old.
+async fn purge(admin: &Admin<'_>) {
+    let run = admin.post("/api/v1/tasks/event-retention/run", json!({})).await.data();
+    assert_eq!(run["status"], "succeeded", "{run}");
 }
 
 /// The oldest event of the outbox.

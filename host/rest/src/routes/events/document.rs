@@ -40,13 +40,13 @@ fn stream(paths: &mut Paths) {
         `since`.";
     let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. With \
         `resume=true`, a stream that begins now first sends a frame of the type `position`, whose `id:` is the place where it \
-        begins. A comment comes every 15 seconds.";
+        begins. Later frames of this type have newer places. A comment comes every 15 seconds.";
     let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
     let stream = Operation::new("events.stream", "events", "Follow events as they are committed")
         .describe(
             "Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as \
             JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event \
-            after which the stream should continue.",
+            after which the stream should continue, or events after it.",
         )
         .parameter(query_parameter("topics", &topics, patterns))
         .parameter(query_parameter("since", since, json!({ "type": "string" })))

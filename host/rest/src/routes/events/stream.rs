@@ -75,7 +75,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// The frame that gives a client an id before the first event. It has a type and data, because some browsers ignore the id of a
+/// The frame that gives a client an id before the first event, and later if the last event that it got is old. It has a type and data, because some browsers ignore the id of a
 /// frame without data. No client takes it for an event, because events have no type.
 fn position_frame(position: &str) -> Bytes {
     format!("event: position\nid: {position}\ndata: {{}}\n\n").into()
@@ -87,8 +87,6 @@ fn events(body: Body) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The URL may contain a ticket.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
