@@ -168,9 +168,9 @@ async fn two_instances_on_one_postgres_share_schema_and_events() {
     let second = first.builder().start().await;
     let there = second.with_token(admin.token.clone());
     admin.make_task_object().await;
-    let deadline = std::time::Instant::now() + blockbase_tests::WAIT_MAX;
+    let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
     while there.get("/api/v1/data/task").await.status != 200 {
-        assert!(std::time::Instant::now() < deadline, "the other instance does not follow");
+        assert!(Instant::now() < deadline, "the other instance does not follow");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (mut here_stream, mut there_stream) = (Stream::open(&admin, "").await, Stream::open(&there, "").await);

@@ -331,7 +331,7 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in a possible reading order.
-const PAGES: [(&str, &str); 15] = [
+const PAGES: [(&str, &str); 16] = [
     ("README", include_str!("../../../../README.md")),
     ("data", include_str!("../../../../docs/data.md")),
     ("auth", include_str!("../../../../docs/auth.md")),

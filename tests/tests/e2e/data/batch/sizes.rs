@@ -1,6 +1,6 @@
 //! The limits on the sizes of batches and of their results.
 
-use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
+use blockbase_tests::{ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::rights::user;
