@@ -394,6 +394,7 @@ on_both_engines! {
         }
         // The amounts of open sales, and the items of all sales.
         role(&admin, "clerk", json!([
+            { "resource": "data", "actions": ["read"] },
             { "resource": "sale", "actions": ["read"], "fields": { "read": ["item"] } },
             { "resource": "sale", "actions": ["read"], "where": { "status": "open" }, "fields": { "read": ["item", "count", "status"] } },
         ])).await;

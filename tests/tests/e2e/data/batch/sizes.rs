@@ -72,7 +72,7 @@ on_both_engines! {
         failed(&batch(&admin, json!(vec![&unlink; 21])).await, 20, 400, "answer_too_large");
         // Operations that wait for others have a limit of their own.
         let create = json!({ "op": "create", "object": "team", "values": { "name": "red" } });
-        let waiting = json!({ "op": "create", "object": "member", "values": { "name": "m", "team_id": { "$ref": "0.id" }, "extra": "x".repeat(400_000) } });
+        let waiting = json!({ "op": "create", "object": "member", "values": { "name": "m", "team_id": { "$ref": "0.id" }, "extra": ["x".repeat(400_000)] } });
         let refused = batch(&admin, json!([create, waiting, waiting, waiting])).await;
         assert!(failed(&refused, 3, 400, "invalid_request")["message"].as_str().unwrap().contains("1 MiB"));
         assert_eq!((total(&admin, "team").await, total(&admin, "member").await), (0, 1));
