@@ -36,6 +36,7 @@ use blockbase_schema::{Object, RelationShape};
 use crate::access::Scope;
 use crate::predicate::{Comparison, Predicate, Test};
 
+pub(crate) use memory::order as order_of_values;
 pub use memory::{Image, RelatedRows, image};
 pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{OfResult, read_at, read_counted, split};

@@ -59,13 +59,18 @@ impl Dialect {
 
     /// A sort key. Nulls come last in ascending order, and first in descending order.
     pub(crate) fn order(self, column: &Column, name: &str, descends: bool) -> String {
-        let direction = if descends { "DESC" } else { "ASC" };
+        let direction = direction(descends);
         match self {
             // Postgres does this by itself. SQLite sorts nulls first, so its indexes of columns that can be null begin with the
             // test.
             Dialect::Sqlite if !column.required => format!("({name} IS NULL) {direction}, {name} {direction}"),
             _ => format!("{name} {direction}"),
         }
+    }
+
+    /// A sort key whose values are not null.
+    pub(crate) fn order_of_values(self, name: &str, descends: bool) -> String {
+        format!("{name} {}", direction(descends))
     }
 
     /// The test that has to stand before a comparison, so that SQLite uses the index of a column that can be null. `None` if no
@@ -112,6 +117,10 @@ impl Dialect {
             }
         }
     }
+}
+
+fn direction(descends: bool) -> &'static str {
+    if descends { "DESC" } else { "ASC" }
 }
 
 /// The maximum number of texts that the search index of Postgres joins with one operator for each text. Postgres keeps the

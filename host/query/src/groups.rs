@@ -104,7 +104,7 @@ impl GroupsPlan {
             result,
             having,
             paging: list.paging,
-            with_count: !list.without_count,
+            with_count: list.count.unwrap_or(true),
         })
     }
 

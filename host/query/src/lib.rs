@@ -8,6 +8,7 @@
 pub mod access;
 pub mod aggregate;
 pub mod condition;
+pub mod cursor;
 pub mod ddl;
 pub mod expand;
 pub mod groups;
@@ -31,6 +32,7 @@ pub use access::{
 };
 pub use aggregate::{AggregateRequest, Call, Function, Named};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};
+pub use cursor::{CursorPaging, CursorParameter, End, Part, Position};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use filter::{Filter, FilterValue};

@@ -15,6 +15,8 @@ pub const FILTERS_MAX: usize = 100;
 pub const FILTER_VALUES_MAX: usize = 10_000;
 /// The maximum number of items in one `in` or `nin`.
 pub const LIST_ITEMS_MAX: usize = 1000;
+/// The maximum number of bytes of the values of `sort`, as JSON, that a cursor contains. With this number, the cursor fits into a URL.
+pub const CURSOR_VALUES_BYTES_MAX: usize = 32 * 1024;
 /// The maximum number of levels of a dotted path in `expand`.
 pub const EXPAND_LEVELS_MAX: usize = 3;
 /// The maximum number of paths in one `expand`. Each path is compared with all earlier ones.
@@ -47,6 +49,7 @@ mod tests {
             format!("| filters | {FILTERS_MAX} |"),
             format!("| values of all filters | {FILTER_VALUES_MAX} |"),
             format!("| items of one `in` or `nin` | {LIST_ITEMS_MAX} |"),
+            format!("| bytes of the values of `sort` in a cursor | {CURSOR_VALUES_BYTES_MAX} |"),
             format!("| levels of a path of `expand` | {EXPAND_LEVELS_MAX} |"),
             format!("| paths of `expand` | {EXPAND_PATHS_MAX} |"),
             format!("| relation keys of `expand` | {EXPAND_KEYS_MAX} |"),

@@ -13,6 +13,9 @@ listed! {
         PageSize,
         Limit,
         Offset,
+        Cursor,
+        After,
+        Before,
         Select,
         Expand,
         Count,
@@ -30,6 +33,9 @@ impl ListParameter {
             ListParameter::PageSize => "pageSize",
             ListParameter::Limit => "limit",
             ListParameter::Offset => "offset",
+            ListParameter::Cursor => "cursor",
+            ListParameter::After => "after",
+            ListParameter::Before => "before",
             ListParameter::Select => "select",
             ListParameter::Expand => "expand",
             ListParameter::Count => "count",
@@ -46,6 +52,9 @@ impl ListParameter {
             | ListParameter::PageSize
             | ListParameter::Limit
             | ListParameter::Offset
+            | ListParameter::Cursor
+            | ListParameter::After
+            | ListParameter::Before
             | ListParameter::Select
             | ListParameter::Expand
             | ListParameter::Count => None,
@@ -61,10 +70,35 @@ impl ListParameter {
             ListParameter::Search
             | ListParameter::Where
             | ListParameter::Sort
+            | ListParameter::Cursor
+            | ListParameter::After
+            | ListParameter::Before
             | ListParameter::Select
             | ListParameter::Expand
             | ListParameter::Count => None,
         }
+    }
+
+    /// Whether a field with the parameter's name replaces it in a query string. `<name>=` is then a filter on that field, as it was
+    /// before this parameter existed.
+    pub const fn yields_to_field(self) -> bool {
+        match self {
+            ListParameter::Where | ListParameter::Cursor | ListParameter::After | ListParameter::Before => true,
+            ListParameter::Search
+            | ListParameter::Sort
+            | ListParameter::Page
+            | ListParameter::PageSize
+            | ListParameter::Limit
+            | ListParameter::Offset
+            | ListParameter::Select
+            | ListParameter::Expand
+            | ListParameter::Count => false,
+        }
+    }
+
+    /// Whether the parameter is about cursors.
+    pub const fn is_of_cursors(self) -> bool {
+        matches!(self, ListParameter::Cursor | ListParameter::After | ListParameter::Before)
     }
 
     /// The parameter of this name in REST.
@@ -72,8 +106,8 @@ impl ListParameter {
         ListParameter::ALL.iter().copied().find(|parameter| parameter.names().any(|known| known == name))
     }
 
-    /// Its names in REST. A field with one of these names can only be filtered with an explicit operator, except a field called
-    /// `where`.
+    /// Its names in REST. A field with one of these names can only be filtered with an explicit operator, unless the parameter yields
+    /// to it.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         [self.name()].into_iter().chain(self.alias())
     }

@@ -2,6 +2,7 @@
 
 mod list;
 mod names;
+mod parts;
 mod selection;
 mod write;
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::condition::Where;
+use crate::cursor::{CursorParameter, End};
 use crate::expand::{Related, expand_paths};
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
 use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
@@ -59,8 +60,14 @@ pub struct ListRequest {
     pub select: Option<Vec<String>>,
     /// The related records to include.
     pub expand: Vec<Related>,
-    /// Whether the total is left out.
-    pub without_count: bool,
+    /// Whether the total is counted. By default it is, except on pages by cursors.
+    pub count: Option<bool>,
+    /// The parameter that selects a page by its number, if there is one. Pages by cursors take none.
+    pub page_by: Option<ListParameter>,
+    /// The parameters of cursors, in the order in which they were sent.
+    pub cursors: Vec<CursorParameter>,
+    /// For a connection of GraphQL: the end of the range from which its page is taken. Each record of its answer has a cursor.
+    pub connection: Option<End>,
 }
 
 /// A request of an export: a list whose window has no default size and no maximum.
@@ -93,10 +100,18 @@ impl PagingParameters {
             ListParameter::Search
             | ListParameter::Where
             | ListParameter::Sort
+            | ListParameter::Cursor
+            | ListParameter::After
+            | ListParameter::Before
             | ListParameter::Select
             | ListParameter::Expand
             | ListParameter::Count => None,
         }
+    }
+
+    /// The parameter that moves the window from the beginning of the list.
+    fn page_by(self) -> Option<ListParameter> {
+        [ListParameter::Page, ListParameter::Offset].into_iter().find(|parameter| self.number(*parameter).is_some())
     }
 
     /// # Errors
@@ -179,12 +194,16 @@ impl ListRequest {
                 ListParameter::PageSize => paging.page_size = Some(whole_number(parameter, value)?),
                 ListParameter::Limit => paging.limit = Some(whole_number(parameter, value)?),
                 ListParameter::Offset => paging.offset = Some(whole_number(parameter, value)?),
+                ListParameter::Cursor | ListParameter::After | ListParameter::Before => {
+                    request.cursors.push(CursorParameter { parameter, text: value.to_owned(), is_of_query: true });
+                }
                 ListParameter::Select => request.select = Some(names(value).map(str::to_owned).collect()),
                 ListParameter::Expand => request.expand = expand_paths(value)?,
-                ListParameter::Count => request.without_count = count_is_left_out(value)?,
+                ListParameter::Count => request.count = Some(is_counted(value)?),
             }
         }
         request.paging = paging.window()?;
+        request.page_by = paging.page_by();
         request.checked()
     }
 
@@ -213,6 +232,9 @@ impl ListRequest {
                     ListParameter::Search
                     | ListParameter::Where
                     | ListParameter::Sort
+                    | ListParameter::Cursor
+                    | ListParameter::After
+                    | ListParameter::Before
                     | ListParameter::Select
                     | ListParameter::Count,
                 )
@@ -228,8 +250,8 @@ impl ListRequest {
     }
 
     /// Reads the JSON form that `POST …/query`, blocks, GraphQL and MCP use: `{ search?, filters?: [{ field, operator?, value?
-    /// }], where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`, where `sort`, `select` and `expand` are
-    /// comma-separated text as in REST.
+    /// }], where?, sort?, page?, pageSize?, limit?, offset?, cursor?, after?, before?, select?, expand?, count? }`, where `sort`,
+    /// `select` and `expand` are comma-separated text as in REST.
     ///
     /// # Errors
     /// `invalid_request` for another form.
@@ -245,6 +267,9 @@ impl ListRequest {
             page_size: Option<u64>,
             limit: Option<u64>,
             offset: Option<u64>,
+            cursor: Option<bool>,
+            after: Option<String>,
+            before: Option<String>,
             select: Option<String>,
             expand: Option<String>,
             count: Option<String>,
@@ -274,6 +299,15 @@ impl ListRequest {
             limit: document.limit,
             offset: document.offset,
         };
+        let cursors = [
+            (ListParameter::Cursor, document.cursor.map(|cursor| cursor.to_string())),
+            (ListParameter::After, document.after),
+            (ListParameter::Before, document.before),
+        ];
+        let cursors = cursors.into_iter().filter_map(|(parameter, text)| {
+            let text = text?;
+            Some(CursorParameter { parameter, text, is_of_query: false })
+        });
         ListRequest {
             search: document.search,
             filters,
@@ -282,7 +316,10 @@ impl ListRequest {
             paging: paging.window()?,
             select: document.select.map(|select| names(&select).map(str::to_owned).collect()),
             expand: document.expand.as_deref().map(expand_paths).transpose()?.unwrap_or_default(),
-            without_count: document.count.as_deref().map(count_is_left_out).transpose()?.unwrap_or(false),
+            count: document.count.as_deref().map(is_counted).transpose()?,
+            page_by: paging.page_by(),
+            cursors: cursors.collect(),
+            connection: None,
         }
         .checked()
     }
@@ -292,9 +329,7 @@ impl ListRequest {
     /// # Errors
     /// `invalid_request` for too many filters, and for an invalid search term.
     pub fn checked(mut self) -> Result<ListRequest> {
-        if self.filters.len() + self.wheres.len() > FILTERS_MAX {
-            return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
-        }
+        self.check_filters(0)?;
         self.search = self.search.filter(|term| !term.is_empty());
         match &self.search {
             Some(term) if term.chars().nth(SEARCH_CHARACTERS_MAX).is_some() => Err(Error::invalid_request(format!(
@@ -306,10 +341,20 @@ impl ListRequest {
     }
 }
 
-fn count_is_left_out(value: &str) -> Result<bool> {
+impl ListRequest {
+    /// Checks the number of filters, together with `more` parameters that turned out to be filters.
+    pub(crate) fn check_filters(&self, more: usize) -> Result<()> {
+        match self.filters.len() + self.wheres.len() + more > FILTERS_MAX {
+            true => Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most."))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn is_counted(value: &str) -> Result<bool> {
     match value {
-        "none" => Ok(true),
-        "exact" => Ok(false),
+        "none" => Ok(false),
+        "exact" => Ok(true),
         _ => Err(Error::invalid_request(format!("`count` takes `exact` or `none`, not {value:?}."))),
     }
 }
@@ -409,13 +454,16 @@ mod tests {
     fn any_query_is_read_or_refused() {
         use blockbase_tests::fuzz::{for_a_while, text_of};
 
-        const WORDS: [&str; 31] = [
+        const WORDS: [&str; 34] = [
             "search",
             "sort",
             "page",
             "pageSize",
             "limit",
             "offset",
+            "cursor",
+            "after",
+            "before",
             "select",
             "expand",
             "count",

@@ -6,14 +6,15 @@ mod read;
 mod related;
 mod rows;
 mod search;
+mod seek;
 mod write;
 mod writer;
 
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{
-    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, lock, owners, read_many,
-    related, visible,
+    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, owners,
+    part_has_rows, read_many, related, visible,
 };
 pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,

@@ -5,8 +5,9 @@ use serde_json::value::RawValue;
 
 use super::function::Function;
 use crate::condition::Where;
+use crate::cursor::CursorParameter;
 use crate::filter::{Filter, FilterValue};
-use crate::limits::{FILTERS_MAX, FUNCTIONS_MAX, GROUP_FIELDS_MAX};
+use crate::limits::{FUNCTIONS_MAX, GROUP_FIELDS_MAX};
 use crate::operator::Operator;
 use crate::parameter::ListParameter;
 use crate::request::ListRequest;
@@ -184,6 +185,8 @@ impl AggregateRequest {
         let request = AggregateRequest::of(&functions, field, group_by, false)?;
         rest.retain(|(name, _)| match ListParameter::named(name) {
             None | Some(ListParameter::Search | ListParameter::Where) => true,
+            // These may be fields.
+            Some(ListParameter::Cursor | ListParameter::After | ListParameter::Before) => true,
             Some(ListParameter::Select | ListParameter::Expand) => false,
             Some(_) => request.has_groups,
         });
@@ -234,11 +237,18 @@ impl AggregateRequest {
     /// Separates the filters from the other parameters.
     ///
     /// # Errors
-    /// `invalid_request` for too many filters, and for a parameter that occurs twice.
+    /// `invalid_request` for too many filters, for a parameter that occurs twice, and for cursors of groups.
     pub(crate) fn resolve(&self, object: &Object) -> Result<Resolved<'_>> {
-        let more = self.named.iter().filter(|named| named.is_filter(object)).count();
-        if more > 0 && self.list.filters.len() + self.list.wheres.len() + more > FILTERS_MAX {
-            return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
+        let (of_fields, of_cursors): (Vec<&CursorParameter>, Vec<_>) =
+            self.list.cursors.iter().partition(|sent| sent.is_filter(object));
+        if let Some(sent) = of_cursors.first().filter(|_| self.has_groups) {
+            let name = sent.parameter.name();
+            let message = format!("Pages of groups have numbers, so an aggregate takes no `{name}`.");
+            return Err(Error::invalid_request(message).with_field(name));
+        }
+        let more = self.named.iter().filter(|named| named.is_filter(object)).count() + of_fields.len();
+        if more > 0 {
+            self.list.check_filters(more)?;
         }
         let mut resolved = Resolved { filters: self.list.filters.clone(), having: None, zone: None };
         let mut added = 0;
@@ -256,6 +266,7 @@ impl AggregateRequest {
                 return Err(Error::invalid_request(format!("`{name}` occurs twice.")).with_field(*name));
             }
         }
+        resolved.filters.extend(of_fields.into_iter().map(CursorParameter::filter));
         Ok(resolved)
     }
 }
@@ -294,6 +305,7 @@ mod tests {
     use blockbase_schema::{Column, ColumnType, FieldType};
 
     use super::*;
+    use crate::limits::FILTERS_MAX;
 
     #[test]
     fn fields_called_having_and_tz_are_filtered_where_they_stand() {

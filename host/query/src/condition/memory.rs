@@ -126,7 +126,7 @@ fn compares(comparison: Comparison, value: &Value, wanted: &Value) -> bool {
 }
 
 /// The order of two values of one column. `None` if they cannot be compared. Texts are ordered by code point, as in both engines.
-fn order(value: &Value, wanted: &Value) -> Option<Ordering> {
+pub(crate) fn order(value: &Value, wanted: &Value) -> Option<Ordering> {
     match (value, wanted) {
         (Value::Text(one), Value::Text(two)) => Some(one.cmp(two)),
         (Value::Integer(one), Value::Integer(two)) => Some(one.cmp(two)),

@@ -1,5 +1,6 @@
 //! The list operation: order, window, projection, related records.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
@@ -7,6 +8,7 @@ use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 use super::selection::Selection;
 use crate::access::Access;
 use crate::condition::Reading;
+use crate::cursor::{self, CursorPaging};
 use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};
 use crate::predicate::column_index;
@@ -20,9 +22,11 @@ pub struct ListPlan {
     /// The columns, each with whether its order is descending. The last one is `id`, which makes the order unique.
     pub order: Vec<(usize, bool)>,
     pub paging: Paging,
+    /// The page by cursors, if the request asks for one. `paging` then has the size of the page only.
+    pub cursor: Option<CursorPaging>,
     /// The columns that the records show.
     pub columns: Vec<usize>,
-    /// Columns that are read but not shown, because the related records are found with them.
+    /// Columns that are read but not shown, because the related records are found with them, or because cursors contain their values.
     pub hidden: Vec<usize>,
     pub expand: Vec<ExpandPlan>,
     pub with_count: bool,
@@ -39,22 +43,33 @@ impl ListPlan {
         expand: Vec<ExpandPlan>,
     ) -> Result<ListPlan> {
         let ListRequest { search, filters, wheres, .. } = request;
-        let selection = Selection::new(object, access, search.clone(), filters, wheres, reading)?;
+        let (named, cursor) = cursor::split(object, &request.cursors, request.page_by, request.connection)?;
+        let mut filters = Cow::Borrowed(filters);
+        if !named.is_empty() {
+            request.check_filters(named.len())?;
+            filters.to_mut().extend(named);
+        }
+        let selection = Selection::new(object, access, search.clone(), &filters, wheres, reading)?;
         let columns = projection(object, request.select.as_deref())?;
-        let mut hidden: Vec<usize> = expand
-            .iter()
-            .filter_map(|expand| match expand.shape {
-                RelationShape::Forward { column } if !columns.contains(&column) => Some(column),
-                _ => None,
-            })
-            .collect();
-        hidden.dedup();
+        let order = order(object, &request.sort)?;
+        let keys = expand.iter().filter_map(|expand| match expand.shape {
+            RelationShape::Forward { column } => Some(column),
+            _ => None,
+        });
+        let sorted = order.iter().filter(|_| cursor.is_some()).map(|(index, _)| *index);
+        let mut hidden: Vec<usize> = Vec::new();
+        for column in keys.chain(sorted) {
+            if !columns.contains(&column) && !hidden.contains(&column) {
+                hidden.push(column);
+            }
+        }
         Ok(ListPlan {
             selection,
-            order: order(object, &request.sort)?,
+            order,
             paging: request.paging,
+            with_count: request.count.unwrap_or(cursor.is_none()),
+            cursor,
             columns,
-            with_count: !request.without_count,
             expand,
             hidden,
             object: Arc::clone(object),
@@ -69,6 +84,7 @@ impl ListPlan {
         // On SQLite, another statement in the same transaction costs almost nothing.
         dialect == Dialect::Postgres
             && self.with_count
+            && self.cursor.is_none()
             && self.expand.is_empty()
             && self.paging.offset == 0
             && self.selection.is_everything()
@@ -101,8 +117,8 @@ fn order(object: &Object, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>>
                 object.columns[index].kind.name()
             )));
         }
-        // If a column is named twice, the second time cannot change the order.
-        if !order.iter().any(|(seen, _)| *seen == index) {
+        // A column that is named twice, or after `id`, cannot change the order.
+        if !order.iter().any(|(seen, _)| *seen == index || object.columns[*seen].name == system::ID) {
             order.push((index, *descends));
         }
     }

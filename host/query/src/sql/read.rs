@@ -13,6 +13,7 @@ use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
 use crate::aggregate::{Function, OnePlan};
+use crate::cursor::{Next, Part, Range};
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
@@ -25,15 +26,40 @@ use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 /// memory, however large they are, even those that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    rows(dialect, plan, &[], plan.knows_total(dialect), Some(limit))
+    rows(dialect, plan, &Part::default(), &[], plan.knows_total(dialect), Some(limit))
+}
+
+/// Reads at most `rows_max` rows of a part of the list.
+pub fn list_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize) -> Statement {
+    rows(dialect, plan, part, &[], false, Some(i64::try_from(rows_max).unwrap_or(i64::MAX)))
+}
+
+/// Returns a row if a part of the list has any rows.
+pub fn part_has_rows(dialect: Dialect, plan: &ListPlan, part: &Part) -> Statement {
+    let mut writer = Writer::new(dialect, &plan.object);
+    let source = writer.source(&plan.object, &plan.selection.scope, None);
+    writer.sql.push_str(&format!("SELECT 1 FROM {source}"));
+    writer.begin_at(plan, part);
+    // Most rows that such a statement reads are in the part, and the first one is enough.
+    writer.looks_at_few = true;
+    writer.selection(&plan.object, &plan.selection);
+    writer.sql.push_str(" LIMIT 1");
+    writer.finish()
 }
 
 /// All rows of the plan in its order, or those of the window. After the columns, the result has the names of related records.
 pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Option<u64>) -> Statement {
-    rows(dialect, plan, names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
+    rows(dialect, plan, &Part::default(), names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
-fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
+fn rows(
+    dialect: Dialect,
+    plan: &ListPlan,
+    part: &Part,
+    names: &[NamePlan],
+    with_total: bool,
+    limit: Option<i64>,
+) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
@@ -52,15 +78,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     }
     let source = writer.source(&plan.object, &plan.selection.scope, None);
     writer.sql.push_str(&format!(" FROM {source}"));
-    let keys: Vec<String> = plan
-        .order
-        .iter()
-        .map(|(index, descends)| {
-            let column = &plan.object.columns[*index];
-            dialect.order(column, &quote(&column.name), *descends)
-        })
-        .collect();
-    let keys = keys.join(", ");
+    writer.begin_at(plan, part);
+    let keys = order_keys(dialect, plan, part);
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
@@ -82,6 +101,25 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
         rows_at_places(&mut writer, &plan.object, &plan.selection.scope);
     }
     writer.finish()
+}
+
+/// The sort keys of a part.
+///
+/// SQLite does not notice that a key has one value in all rows of a range, so it would sort them. Postgres does, unless the value is
+/// null: then it only uses the index if the statement sorts by this key too.
+fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part) -> String {
+    let range = part.range().filter(|_| dialect == Dialect::Sqlite);
+    let constant = range.map_or(0, Range::constant_keys);
+    let keys = plan.order.iter().enumerate().skip(constant).map(|(place, (index, descends))| {
+        let (column, descends) = (&plan.object.columns[*index], *descends != part.is_reversed);
+        let name = quote(&column.name);
+        // The range has no nulls in its first key.
+        match range.is_some_and(|range| range.next != Next::Null && range.equal == place) {
+            true => dialect.order_of_values(&name, descends),
+            false => dialect.order(column, &name, descends),
+        }
+    });
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 /// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` prevents SQLite from reversing the join, so that

@@ -115,7 +115,7 @@ impl Writer {
             (rows, is_full, has_few)
         });
         self.first_rows(object, selection, Some(page.keys));
-        let mut tests = self.scope(object, &selection.scope);
+        let mut tests = self.scope_and_beginning(object, selection);
         tests.extend(self.conditions_by(object, parts, Way::Page));
         let Some((rows, is_full, Some(has_few))) = probed else { return tests };
         vec![format!(
@@ -171,7 +171,7 @@ impl Writer {
             }
             _ => None,
         };
-        let mut tests = self.scope(object, &selection.scope);
+        let mut tests = self.scope_and_beginning(object, selection);
         for (place, part) in parts.iter().enumerate() {
             match &found {
                 Some((test, _)) if place == lead => tests.push(test.clone()),
@@ -193,7 +193,7 @@ impl Writer {
 
     /// Writes the tests of a selection that read no related rows, or only one.
     fn own_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
-        let mut tests = self.scope(object, &selection.scope);
+        let mut tests = self.scope_and_beginning(object, selection);
         for part in selection.conditions.iter().filter(|part| is_plain(part)) {
             tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
         }

@@ -25,6 +25,8 @@ pub(super) struct Writer {
     pub(super) looks_at_few: bool,
     /// Whether the tested row is an image of a record that may no longer exist.
     pub(super) judges_image: bool,
+    /// The test of the rows at which the statement begins. `None` if it begins with the first row.
+    pub(super) beginning: Option<String>,
     /// The aliases of the sources in which some cells cannot be read.
     seen: Vec<(String, Arc<Seen>)>,
     /// Tables that the statement creates first, in its `WITH`, each with a name and a SELECT.
@@ -113,6 +115,7 @@ impl Writer {
             way: Way::ByRow,
             looks_at_few: false,
             judges_image: false,
+            beginning: None,
             seen: Vec::new(),
             tables: Vec::new(),
         }
@@ -209,12 +212,19 @@ impl Writer {
     }
 
     pub(super) fn selection_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
-        let mut tests = self.scope(object, &selection.scope);
+        let mut tests = self.scope_and_beginning(object, selection);
         tests.extend(self.conditions(object, selection));
         if let Some(term) = &selection.search {
             tests.push(self.search(object, term));
         }
         tests.extend(self.candidates(object, selection));
+        tests
+    }
+
+    /// The tests of the row policy, and of the rows at which the statement begins.
+    pub(super) fn scope_and_beginning(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
+        let mut tests = self.scope(object, &selection.scope);
+        tests.extend(self.beginning.clone());
         tests
     }
 

@@ -1,0 +1,230 @@
+//! The tests of the rows beyond a position, which indexes can use.
+
+use blockbase_schema::{Column, Value};
+
+use super::param::Param;
+use super::writer::Writer;
+use crate::cursor::{Next, Part, Position, Range};
+use crate::dialect::quote;
+use crate::plan::ListPlan;
+
+impl Writer {
+    /// Makes the statement read only the rows of a part of the list.
+    pub(super) fn begin_at(&mut self, plan: &ListPlan, part: &Part) {
+        let Some((position, ranges)) = &part.beyond else { return };
+        let mut seek = Seek { plan, position, is_reversed: part.is_reversed, placeholders: vec![None; plan.order.len()] };
+        let tests: Vec<String> = ranges.iter().map(|range| seek.range(self, *range)).collect();
+        self.beginning = Some(match tests.as_slice() {
+            [test] => test.clone(),
+            tests => format!("({})", tests.iter().map(|test| format!("({test})")).collect::<Vec<_>>().join(" OR ")),
+        });
+    }
+}
+
+/// A position, and the placeholders of those of its values that are bound already.
+struct Seek<'p> {
+    plan: &'p ListPlan,
+    position: &'p Position,
+    is_reversed: bool,
+    placeholders: Vec<Option<String>>,
+}
+
+impl Seek<'_> {
+    /// The column of a key, and its name in SQL.
+    fn column(&self, key: usize) -> (&Column, String) {
+        let column = &self.plan.object.columns[self.plan.order[key].0];
+        (column, quote(&column.name))
+    }
+
+    fn is_null(&self, key: usize) -> bool {
+        self.position.0[key] == Value::Null
+    }
+
+    fn value(&mut self, writer: &mut Writer, key: usize) -> String {
+        if let Some(placeholder) = &self.placeholders[key] {
+            return placeholder.clone();
+        }
+        let ty = self.column(key).0.ty;
+        let placeholder = writer.bind(Param::of(ty, self.position.0[key].clone()));
+        self.placeholders[key] = Some(placeholder.clone());
+        placeholder
+    }
+
+    /// The tests that lead to the values or to the nulls of a key. On SQLite, its index begins with the test for null.
+    fn lead(&self, writer: &Writer, key: usize, is_null: bool) -> Option<String> {
+        let (column, name) = self.column(key);
+        writer.dialect.index_lead(column, &name, is_null)
+    }
+
+    fn null(&self, writer: &Writer, key: usize) -> String {
+        let test = format!("{} IS NULL", self.column(key).1);
+        match self.lead(writer, key, true) {
+            Some(lead) => format!("{lead} AND {test}"),
+            None => test,
+        }
+    }
+
+    fn range(&mut self, writer: &mut Writer, range: Range) -> String {
+        let mut tests = Vec::with_capacity(range.equal + 2);
+        for key in 0..range.equal {
+            if self.is_null(key) {
+                tests.push(self.null(writer, key));
+                continue;
+            }
+            tests.extend(self.lead(writer, key, false));
+            let value = self.value(writer, key);
+            tests.push(format!("{} = {value}", self.column(key).1));
+        }
+        match range.next {
+            Next::Null => tests.push(self.null(writer, range.equal)),
+            Next::NotNull => {
+                let not_null = || format!("{} IS NOT NULL", self.column(range.equal).1);
+                tests.push(self.lead(writer, range.equal, false).unwrap_or_else(not_null));
+            }
+            Next::Beyond { keys, or_equal } => {
+                tests.extend(self.lead(writer, range.equal, false));
+                let operator = match (self.plan.order[range.equal].1 != self.is_reversed, or_equal) {
+                    (false, false) => ">",
+                    (false, true) => ">=",
+                    (true, false) => "<",
+                    (true, true) => "<=",
+                };
+                let compared = range.equal..range.equal + keys;
+                let values: Vec<String> = compared.clone().map(|key| self.value(writer, key)).collect();
+                let names: Vec<String> = compared.map(|key| self.column(key).1).collect();
+                tests.push(match keys {
+                    1 => format!("{} {operator} {}", names[0], values[0]),
+                    _ => format!("({}) {operator} ({})", names.join(", "), values.join(", ")),
+                });
+            }
+        }
+        tests.join(" AND ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blockbase_schema::{Object, StoredObject};
+    use serde_json::json;
+
+    use crate::access::{Action, Decision, Permissions};
+    use crate::condition::{Bounds, Reading, Variables};
+    use crate::cursor::End;
+    use crate::plan::ListPlan;
+    use crate::{Dialect, ListRequest, sql};
+
+    const ID: &str = "01a1fd35-a2b2-7324-8e3c-28e87a2e40f9";
+
+    fn plan(sort: &str) -> ListPlan {
+        let fields = json!([
+            { "name": "rank", "type": "integer", "indexed": true },
+            { "name": "code", "type": "text", "required": true, "indexed": true },
+            { "name": "state", "type": "text" },
+        ]);
+        let definition = serde_json::from_value(json!({ "name": "task", "fields": fields })).expect("a definition");
+        let stored = StoredObject { id: 1, revision: 1, keys: vec![1, 2, 3], definition };
+        let object = Arc::new(Object::new(stored, [], |_| None).expect("an object"));
+        let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
+        let request = ListRequest::from_parameters([("cursor", ""), ("sort", sort)]).expect("a request");
+        let registry = blockbase_schema::Registry::default();
+        let reading = Reading {
+            registry: &registry,
+            decide: &|_| Ok(access.clone()),
+            variables: &Variables::default,
+            bounds: Bounds::of_request(),
+        };
+        ListPlan::new(&object, &access, &request, &reading, Vec::new()).expect("a plan")
+    }
+
+    /// The text after WHERE of each statement of a page after a position.
+    fn written(dialect: Dialect, sort: &str, end: End, position: &str) -> Vec<String> {
+        let plan = plan(sort);
+        let position = plan.position(&position.replace("ID", &format!("\"{ID}\""))).expect("a position");
+        let parts = plan.parts(dialect, end, Some(&position));
+        let texts = parts.iter().map(|part| {
+            let statement = sql::list_part(dialect, &plan, part, 3);
+            for number in 1..=statement.params.len() {
+                assert!(statement.sql.contains(&dialect.placeholder(number)), "{number} of {}", statement.sql);
+            }
+            statement.sql.split(" WHERE ").nth(1).unwrap_or_default().split(" LIMIT ").next().unwrap_or_default().to_owned()
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn an_index_leads_to_each_range() {
+        let created = r#""created_at" DESC, "id" DESC"#;
+        let position = "[\"2026-01-02T03:04:05.000Z\",ID]";
+        for (dialect, one, two) in [(Dialect::Sqlite, "?1", "?2"), (Dialect::Postgres, "$1", "$2")] {
+            let expected = [format!(r#"("created_at", "id") < ({one}, {two}) ORDER BY {created}"#)];
+            assert_eq!(written(dialect, "", End::First, position), expected);
+            let expected = [format!(r#"("created_at", "id") > ({one}, {two}) ORDER BY "created_at" ASC, "id" ASC"#)];
+            assert_eq!(written(dialect, "", End::Last, position), expected);
+        }
+        let sqlite = written(Dialect::Sqlite, "rank", End::First, "[3,ID]");
+        assert_eq!(
+            sqlite,
+            [
+                r#"("rank" IS NULL) = 0 AND ("rank", "id") > (?1, ?2) ORDER BY "rank" ASC, "id" ASC"#,
+                r#"("rank" IS NULL) = 1 AND "rank" IS NULL ORDER BY "id" ASC"#,
+            ]
+        );
+        let postgres = written(Dialect::Postgres, "-rank", End::First, "[null,ID]");
+        assert_eq!(
+            postgres,
+            [
+                r#""rank" IS NULL AND "id" < $1 ORDER BY "rank" DESC, "id" DESC"#,
+                r#""rank" IS NOT NULL ORDER BY "rank" DESC, "id" DESC"#,
+            ]
+        );
+        let mixed = written(Dialect::Sqlite, "code,-rank", End::First, "[\"x\",null,ID]");
+        assert_eq!(
+            mixed,
+            [
+                r#""code" = ?1 AND ("rank" IS NULL) = 1 AND "rank" IS NULL AND "id" > ?2 ORDER BY "id" ASC"#,
+                r#""code" = ?1 AND ("rank" IS NULL) = 0 ORDER BY "rank" DESC, "id" ASC"#,
+                r#""code" > ?1 ORDER BY "code" ASC, ("rank" IS NULL) DESC, "rank" DESC, "id" ASC"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn without_an_index_one_statement_reads_all_ranges() {
+        for (dialect, one, two, order) in [
+            (Dialect::Sqlite, "?1", "?2", r#"("state" IS NULL) ASC, "state" ASC, "id" ASC"#),
+            (Dialect::Postgres, "$1", "$2", r#""state" ASC, "id" ASC"#),
+        ] {
+            let expected = format!(r#"((("state", "id") > ({one}, {two})) OR ("state" IS NULL)) ORDER BY {order}"#);
+            assert_eq!(written(dialect, "state", End::First, "[\"open\",ID]"), [expected]);
+        }
+    }
+
+    #[test]
+    fn the_other_side_of_a_position_includes_its_row() {
+        let plan = plan("rank");
+        let position = plan.position(&format!("[3,\"{ID}\"]")).expect("a position");
+        let parts = plan.parts_behind(Dialect::Sqlite, End::First, &position);
+        let texts: Vec<String> = parts.iter().map(|part| sql::part_has_rows(Dialect::Sqlite, &plan, part).sql).collect();
+        assert_eq!(
+            texts,
+            [r#"SELECT 1 FROM "task" WHERE ("rank" IS NULL) = 0 AND ("rank", "id") <= (?1, ?2) LIMIT 1"#]
+        );
+    }
+
+    #[test]
+    fn positions_fit_the_order_and_are_compared_in_it() {
+        let ascending = plan("rank");
+        let of = |plan: &ListPlan, rank: &str| plan.position(&format!("[{rank},\"{ID}\"]"));
+        for bad in ["[]", "[1]", "[1,null]", "[\"x\",ID]", "[1,ID,2]", "{}", ""] {
+            assert_eq!(ascending.position(&bad.replace("ID", &format!("\"{ID}\""))), None, "{bad}");
+        }
+        let less = std::cmp::Ordering::Less;
+        for (sort, one, two) in [("rank", "1", "2"), ("rank", "2", "null"), ("-rank", "2", "1"), ("-rank", "null", "2")] {
+            let plan = plan(sort);
+            let (one, two) = (of(&plan, one).expect("a position"), of(&plan, two).expect("a position"));
+            assert_eq!(plan.compare(&one, &two), less, "{sort}");
+        }
+    }
+}
