@@ -46,7 +46,7 @@ pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::aggregate::names as aggregate_names;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, KnownObjects, ListParameter, ListRequest,
+    Access, Action, AggregateRequest, CursorParameter, End, ExportRequest, Filter, FilterValue, Grant, KnownObjects, ListParameter, ListRequest,
     Operand, Operator, Paging, PagingParameters, Period, Related, RowPolicy, TopicFilter, TopicPattern, Where, condition,
     expand_paths, limits,
 };
@@ -71,6 +71,7 @@ pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, 
 pub use delivery::stream_tickets::StreamTicketAnswer;
 pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, WithWarnings, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
+pub use records::cursors::{CursorPaginationAnswer, PageCursors};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
 pub use records::read::{AggregateAnswer, ListAnswer, PaginationAnswer, write_warnings};

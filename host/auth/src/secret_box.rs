@@ -1,11 +1,15 @@
-//! Encryption of stored secrets. The key is derived from the master secret, and its id is stored with each secret.
+//! Encryption of stored secrets, and of values that clients send back. The key is derived from the master secret, and its id is stored
+//! with each stored secret.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
 const NONCE_BYTES: usize = 24;
+const TAG_BYTES: usize = 16;
 const KEY_ID_BYTES: usize = 8;
 
 /// A secret as it is stored.
@@ -26,7 +30,7 @@ pub enum Unsealed {
     Broken,
 }
 
-/// Encrypts values for the database that have to be read again later.
+/// Encrypts values that have to be read again later.
 #[derive(Clone)]
 pub struct SecretBox {
     cipher: XChaCha20Poly1305,
@@ -77,6 +81,27 @@ impl SecretBox {
             return Err(Unsealed::OtherKey);
         }
         self.decrypted(purpose, encrypted)
+    }
+
+    /// Encrypts a value for a client that sends it back, as text for URLs.
+    ///
+    /// # Errors
+    /// If the system cannot provide randomness.
+    pub fn seal_text(&self, purpose: &str, secret: &[u8]) -> Result<String, String> {
+        Ok(URL_SAFE_NO_PAD.encode(self.encrypted(purpose, secret)?))
+    }
+
+    /// Decrypts a value from [`SecretBox::seal_text`].
+    ///
+    /// # Errors
+    /// If the value was encrypted under another key or for another purpose, or if it was changed.
+    pub fn open_text(&self, purpose: &str, sealed: &str) -> Result<Vec<u8>, Unsealed> {
+        self.decrypted(purpose, &URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Unsealed::Broken)?)
+    }
+
+    /// The number of characters of a value that [`SecretBox::seal_text`] has made from this number of bytes.
+    pub const fn sealed_chars(bytes: usize) -> usize {
+        ((NONCE_BYTES + bytes + TAG_BYTES) * 4).div_ceil(3)
     }
 
     /// The nonce and the ciphertext with its tag.
@@ -132,6 +157,30 @@ mod tests {
         assert_eq!(elsewhere.open_bytes("package:1", &sealed), Err(Unsealed::OtherKey));
         for broken in [&sealed[..10], &sealed[..30], &sealed[..sealed.len() - 1]] {
             assert_eq!(here.open_bytes("package:1", broken), Err(Unsealed::Broken));
+        }
+    }
+
+    #[test]
+    fn a_text_for_a_client_opens_only_unchanged_and_for_its_purpose() {
+        let here = SecretBox::new(b"a master secret of some length").expect("a box");
+        let elsewhere = SecretBox::new(b"another master secret of length").expect("a box");
+        for bytes in 0..7 {
+            let secret = vec![b'x'; bytes];
+            let sealed = here.seal_text("cursor:1", &secret).expect("randomness");
+            assert_eq!(sealed.len(), SecretBox::sealed_chars(bytes));
+            assert!(sealed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{sealed}");
+            assert_eq!(here.open_text("cursor:1", &sealed), Ok(secret));
+            assert_eq!(here.open_text("cursor:2", &sealed), Err(Unsealed::Broken));
+            assert_eq!(elsewhere.open_text("cursor:1", &sealed), Err(Unsealed::Broken));
+            for place in 0..sealed.len() {
+                let other = if sealed.as_bytes()[place] == b'A' { "B" } else { "A" };
+                let mut changed = sealed.clone();
+                changed.replace_range(place..=place, other);
+                assert_eq!(here.open_text("cursor:1", &changed), Err(Unsealed::Broken), "{place} of {sealed}");
+            }
+            for changed in [&sealed[1..], &sealed[..sealed.len() - 1], &format!("{sealed}="), &format!("{sealed}A"), "", "!"] {
+                assert_eq!(here.open_text("cursor:1", changed), Err(Unsealed::Broken), "{changed}");
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Runs an operation. Each root field, with everything below it, is one operation of `app`.
 
+mod connection;
 pub(crate) mod introspection;
 mod mutation;
 mod query;
@@ -169,6 +170,7 @@ impl<'d> Execution<'d> {
             Root::ById(object) => self.by_id(object, selected, &arguments, answer).await,
             Root::Aggregate(object) => self.aggregate(object, selected, &arguments, answer).await,
             Root::Groups(object) => self.groups(object, selected, &arguments, answer).await,
+            Root::Connection(object) => self.connection(object, selected, &arguments, answer).await,
             Root::Create(object) => self.create(object, selected, &mut arguments, answer).await,
             Root::Update(object) => self.update(object, selected, &mut arguments, answer).await,
             Root::Upsert(object) => self.upsert(object, selected, &mut arguments, answer).await,

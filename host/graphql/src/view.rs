@@ -19,6 +19,7 @@ use blockbase_app::{LinkChange, Visible};
 use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
+use crate::view::leaves::LeafType;
 use crate::view::root::{BATCH, EVENTS, OBJECTS, Root, SCHEMA_VERSION};
 use crate::view::types::{Input, Related, Scalar, Test, VisibleObjects, enum_values};
 
@@ -122,14 +123,23 @@ impl View {
         let of = |suffix: &str, root: fn(Arc<Object>) -> Root| {
             name.strip_suffix(suffix).and_then(|name| self.object(name)).cloned().map(root)
         };
-        // `<object>_groups` gives way to the list of an object with this name.
-        of("_by_id", Root::ById).or_else(|| of("_aggregate", Root::Aggregate)).or_else(|| of("_groups", Root::Groups))
+        // `<object>_groups` and `<object>_connection` give way to the list of an object with this name.
+        of("_by_id", Root::ById)
+            .or_else(|| of("_aggregate", Root::Aggregate))
+            .or_else(|| of("_groups", Root::Groups))
+            .or_else(|| of("_connection", Root::Connection).filter(|_| self.has_connections()))
+    }
+
+    /// Whether the name that the Relay specification requires for the pages of connections is free. An object may have had it before.
+    pub(crate) fn has_connections(&self) -> bool {
+        self.object_of_type(LeafType::PageInfo.name()).is_none()
     }
 
     /// Whether the query with this root's name is this root, and not another one with the same name.
     pub(crate) fn has_query(&self, root: &Root) -> bool {
         match root {
             Root::Groups(_) => matches!(self.query(&root.name()), Some(Root::Groups(_))),
+            Root::Connection(_) => matches!(self.query(&root.name()), Some(Root::Connection(_))),
             _ => true,
         }
     }

@@ -201,6 +201,11 @@ impl App {
         let mut list = with_reading(caller, &grant_context, &known, bytes_of(&request.list.wheres), |reading| {
             ListPlan::new(&object, &access, &request.list, reading, Vec::new())
         })?;
+        if let (Some(_), Some(sent)) = (&list.cursor, request.list.cursors.first()) {
+            let name = sent.parameter.name();
+            let message = format!("An export has no `{name}`. It has all rows, or the rows that `limit` and `offset` select.");
+            return Err(Error::invalid_request(message).with_field(name));
+        }
         let names = names(&known, &mut list, &request.names, &|relation| caller.access_by(&grant_context, relation, "names"))?;
         Ok(Plan { list, names, limit: request.limit, form })
     }

@@ -1,6 +1,5 @@
 //! Reads records: list, get and aggregate, with their related records or in groups.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -8,13 +7,13 @@ use blockbase_query::aggregate::{AggregatePlan, OnePlan};
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::groups::GroupsPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
-use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
+use blockbase_query::plan::{ListPlan, RecordPlan, Selection};
 use blockbase_query::{
     Access, Action, AggregateRequest, Bounds, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where,
     expand, sql,
 };
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
-use blockbase_store::{Connection, Cost, DbError, Read, Record};
+use blockbase_store::{Connection, Cost, Read, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -25,7 +24,9 @@ use crate::base::answer::text_of;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::checks::within;
+use crate::records::cursors::{CursorPaginationAnswer, CursorPurpose, PageCursors};
 use crate::records::expand::{Budget, expanded};
+use crate::records::pages::{Page, needs_several_statements, run_by_cursor, run_list};
 use crate::records::versions::{RecordAnswer, version_of};
 
 /// A page of records.
@@ -37,6 +38,8 @@ pub struct ListAnswer {
     pub total: Option<u64>,
     pub has_next_page: bool,
     pub paging: Paging,
+    /// The cursors of the page, if the request asks for a page by cursors.
+    pub cursors: Option<PageCursors>,
     /// Warnings about unknown relation keys.
     pub warnings: Vec<String>,
 }
@@ -44,7 +47,10 @@ pub struct ListAnswer {
 impl ListAnswer {
     /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` if there are any.
     pub fn json(&self) -> Vec<u8> {
-        let pagination = text_of(&self.pagination());
+        let pagination = match self.cursor_pagination() {
+            Some(pagination) => text_of(&pagination),
+            None => text_of(&self.pagination()),
+        };
         let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
         json.extend_from_slice(b"{\"data\":[");
         json.extend_from_slice(&self.rows);
@@ -57,6 +63,18 @@ impl ListAnswer {
 
     pub fn pagination(&self) -> PaginationAnswer {
         PaginationAnswer::new(self.paging, self.total, self.has_next_page)
+    }
+
+    /// The pagination of a page by cursors. `None` for a page by its number.
+    pub fn cursor_pagination(&self) -> Option<CursorPaginationAnswer> {
+        self.cursors.as_ref().map(|cursors| CursorPaginationAnswer {
+            page_size: self.paging.limit,
+            has_next_page: self.has_next_page,
+            has_previous_page: cursors.has_previous_page,
+            start_cursor: cursors.start.clone(),
+            end_cursor: cursors.end.clone(),
+            total_count: self.total,
+        })
     }
 }
 
@@ -183,22 +201,38 @@ impl App {
             let plan = Arc::new(with_reading(caller, &grant_context, &known, bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
             })?);
+            let purpose = plan.cursor.as_ref().map(|_| {
+                let bytes = bytes_of(&request.wheres);
+                run_offloaded(bytes, || CursorPurpose::of(caller, &plan, request))
+            });
+            let window = match &purpose {
+                Some(purpose) => self.window(&plan, purpose)?.map(Arc::new),
+                None => None,
+            };
             let bytes_max = self.answer_bytes_left(caller);
-            let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
+            let has_several = needs_several_statements(&plan, window.as_deref(), self.store.dialect());
             let read = Read {
                 schema: registry.version,
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables_of_list(&plan)),
             };
             let warnings = warnings_of_expand(caller, &known, object.name(), &request.expand);
-            let answer = self
+            let (paging, of_each) = (plan.paging, plan.cursor.as_ref().is_some_and(|cursor| cursor.of_each));
+            let page = self
                 .read_metered(caller, read, move |connection| {
-                    let plan = Arc::clone(&plan);
-                    Box::pin(async move { run_list(connection, &plan, bytes_max).await })
+                    let (plan, window) = (Arc::clone(&plan), window.clone());
+                    Box::pin(async move {
+                        match &window {
+                            Some(window) => run_by_cursor(connection, &plan, window, bytes_max).await,
+                            None => run_list(connection, &plan, bytes_max).await,
+                        }
+                    })
                 })
                 .await?;
-            caller.spend_answer(answer.rows.len());
-            Ok(ListAnswer { warnings, ..answer })
+            let cursors = purpose.map(|purpose| self.cursors_of(&page, of_each, &purpose)).transpose()?;
+            let Page { rows, total, has_next_page, .. } = page;
+            caller.spend_answer(rows.len());
+            Ok(ListAnswer { rows, total, has_next_page, paging, cursors, warnings })
         })
         .await
     }
@@ -440,69 +474,6 @@ async fn run_get(
     Ok(json.map(|json| RecordAnswer { json, version }))
 }
 
-/// The maximum number of rows for which a list uses SQLite's search index. With the index, the server reads and sorts every row
-/// that matches. With more rows, it is quicker to go through the list in its order, because a page is full after few rows if many
-/// rows match.
-const CANDIDATES_MAX: i64 = 5000;
-
-async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<ListAnswer> {
-    let object = &plan.object;
-    let on = |error: DbError| error.on(object);
-    let paging = plan.paging;
-    // The plan is copied only if the search index is used.
-    let mut counted = Cow::Borrowed(&plan.selection);
-    let mut plan = Cow::Borrowed(plan);
-    if let Some(candidates) = sql::candidates(connection.dialect(), object, &counted, CANDIDATES_MAX + 1) {
-        let rows = connection.fetch_rows(candidates).await.map_err(on)?;
-        let found = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
-        if rows.len() > CANDIDATES_MAX as usize {
-            // The total uses the index in any case, because it has to count every match.
-            plan.to_mut().selection.search_by = SearchBy::Order;
-        } else {
-            counted.to_mut().search_by = SearchBy::Rows(found.clone());
-            plan.to_mut().selection.search_by = SearchBy::Rows(found);
-        }
-    }
-    let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
-    let statement = sql::list(connection.dialect(), &plan);
-    let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
-    let (rows, count, has_more, kept) = match plan.expand.is_empty() {
-        true => {
-            let page = connection.fetch_json(statement, &columns, rows_max, bytes_max).await.map_err(on)?;
-            (page.rows, page.count, page.has_more, page.tail)
-        }
-        false => {
-            let mut budget = Budget::new(bytes_max);
-            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len()).await.map_err(on)?;
-            let has_more = records.len() > rows_max;
-            records.truncate(rows_max);
-            let place_of = |column| plan.columns.iter().chain(&plan.hidden).position(|index| *index == column);
-            let count = records.len();
-            let texts = expanded(connection, &plan.expand, records, &place_of, &mut budget).await?;
-            (texts.join(&b','), count, has_more, None)
-        }
-    };
-    if !plan.with_count {
-        return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging, warnings: Vec::new() });
-    }
-    let total = if let Some(kept) = kept {
-        u64::try_from(kept).unwrap_or(0)
-    } else if plan.knows_total(connection.dialect()) {
-        // This is the first page of an object without records.
-        0
-    } else if counted.is_everything() {
-        u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)
-    } else if count < rows_max && (count > 0 || paging.offset == 0) {
-        // The page ends before it is full, so the total is known.
-        paging.offset + count as u64
-    } else {
-        let statement = sql::count(connection.dialect(), object, &counted);
-        u64::try_from(connection.fetch_integer(statement).await.map_err(on)?).unwrap_or(0)
-    };
-    let has_next_page = paging.has_next_page(total);
-    Ok(ListAnswer { rows, total: Some(total), has_next_page, paging, warnings: Vec::new() })
-}
-
 async fn run_aggregate(connection: &mut Connection, plan: &OnePlan) -> Result<Vec<u8>> {
     let statement = sql::aggregate(connection.dialect(), plan);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
@@ -560,7 +531,7 @@ async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: u
         rows.push(b'}');
     }
     let has_next_page = total.map_or(has_more, |total| plan.paging.has_next_page(total));
-    Ok(ListAnswer { rows, total, has_next_page, paging: plan.paging, warnings: Vec::new() })
+    Ok(ListAnswer { rows, total, has_next_page, paging: plan.paging, cursors: None, warnings: Vec::new() })
 }
 
 /// The error of a result that cannot be shown.

@@ -17,7 +17,7 @@ use crate::error::GraphqlError;
 use crate::view::View;
 use crate::view::leaves::LeafType;
 use crate::view::root::Root;
-use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
+use crate::view::types::{Input, InputField, Scalar, connection_name, edge_name, page_name, upserted_name};
 
 /// The maximum number of errors that are reported for one document.
 pub(crate) const ERRORS_MAX: usize = 100;
@@ -89,6 +89,8 @@ enum Parent<'d> {
     Root,
     Page(&'d Object),
     Upserted(&'d Object),
+    Connection(&'d Object),
+    Edge(&'d Object),
     /// A page of groups.
     Groups,
     Record(&'d Object),
@@ -151,6 +153,8 @@ impl<'d> Check<'d> {
             ),
             Parent::Page(object) => page_name(object) == name,
             Parent::Upserted(object) => upserted_name(object) == name,
+            Parent::Connection(object) => connection_name(object) == name,
+            Parent::Edge(object) => edge_name(object) == name,
             Parent::Record(object) => pascal_case(object.name()) == name,
             Parent::Groups | Parent::Leaves(_) | Parent::Introspection => true,
             Parent::Leaf => false,
@@ -176,8 +180,19 @@ impl<'d> Check<'d> {
             Parent::Groups if name == "data" => self.below(field, Parent::Leaf),
             Parent::Page(_) | Parent::Groups if name == "pagination" => self.below(field, Parent::Leaves(LeafType::Pagination)),
             Parent::Upserted(_) if name == "created" => self.below(field, Parent::Leaf),
+            Parent::Connection(object) if name == "edges" => self.below(field, Parent::Edge(object)),
+            Parent::Connection(_) if name == "pageInfo" => self.below(field, Parent::Leaves(LeafType::PageInfo)),
+            Parent::Connection(_) if name == "totalCount" => self.below(field, Parent::Leaf),
+            Parent::Edge(object) if name == "node" => self.below(field, Parent::Record(object)),
+            Parent::Edge(_) if name == "cursor" => self.below(field, Parent::Leaf),
             Parent::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Parent::Leaf),
-            Parent::Page(_) | Parent::Groups | Parent::Upserted(_) | Parent::Leaves(_) | Parent::Leaf => {
+            Parent::Page(_)
+            | Parent::Groups
+            | Parent::Upserted(_)
+            | Parent::Connection(_)
+            | Parent::Edge(_)
+            | Parent::Leaves(_)
+            | Parent::Leaf => {
                 let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
                 self.tell(error, field.pos);
             }
@@ -214,6 +229,7 @@ impl<'d> Check<'d> {
         let object = |object: &Object| view.registry.object(object.name()).map(|object| &**object);
         let below = match &root {
             Root::List(list) => object(list).map(Parent::Page),
+            Root::Connection(list) => object(list).map(Parent::Connection),
             Root::Upsert(upserted) => object(upserted).map(Parent::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Parent::Record),
             Root::Aggregate(_) => Some(Parent::Leaves(LeafType::Aggregate)),

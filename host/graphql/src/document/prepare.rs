@@ -251,6 +251,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
                 | Root::ById(object)
                 | Root::Aggregate(object)
                 | Root::Groups(object)
+                | Root::Connection(object)
                 | Root::Create(object)
                 | Root::Update(object)
                 | Root::Upsert(object)

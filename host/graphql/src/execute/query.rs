@@ -46,7 +46,7 @@ enum PageField<'d> {
 
 impl<'d> Execution<'d> {
     /// Checks the right to read the records before the rest of the request, as the other surfaces do.
-    async fn may_read(&self, object: &Object) -> Result<()> {
+    pub(super) async fn may_read(&self, object: &Object) -> Result<()> {
         self.app.admit_to_object(self.caller, object.name(), &[Action::Read]).await
     }
 
@@ -81,11 +81,11 @@ impl<'d> Execution<'d> {
             wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
-            // An empty projection would mean all columns, so `id` is read.
-            select: Some(wanted.columns()).map(|columns| if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }),
+            select: Some(columns_read(&wanted)),
             expand: wanted.related(),
             // Records are counted only if the client selects the count.
-            without_count: !with_count,
+            count: Some(with_count),
+            ..ListRequest::default()
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
         let mut rows = std::mem::take(&mut page.rows);
@@ -170,7 +170,7 @@ impl<'d> Execution<'d> {
             wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
-            without_count: !counts,
+            count: Some(counts),
             ..ListRequest::default()
         };
         let functions: Vec<String> = arguments.read(names::FUNCTIONS)?.unwrap_or_default();
@@ -196,17 +196,23 @@ impl<'d> Execution<'d> {
     }
 }
 
+/// The columns that a list reads. An empty projection would mean all columns, so `id` is read.
+pub(super) fn columns_read(wanted: &Wanted) -> Vec<String> {
+    let columns = wanted.columns();
+    if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }
+}
+
 /// Whether fields of a pagination need the number of all entries.
 fn counts(meta: &[Selected<'_>]) -> bool {
     meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"))
 }
 
-fn condition(arguments: &Arguments) -> Result<Vec<Where>> {
+pub(super) fn condition(arguments: &Arguments) -> Result<Vec<Where>> {
     let Some(text) = arguments.json(ListParameter::Where.name()) else { return Ok(Vec::new()) };
     Ok(vec![Where::Json(RawValue::from_string(text.to_owned()).map_err(Error::internal)?)])
 }
 
-fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
+pub(super) fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
     // The list's size is checked before its items are read.
     let documents: Vec<FilterDocument> =
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
@@ -224,7 +230,7 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
     Ok((filters.collect::<Result<_>>()?, arguments.read("search")?))
 }
 
-fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
+pub(super) fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
     let documents: Vec<SortDocument> =
         arguments.json("sort").map(|json| parse_list(json, SORT_KEYS_MAX)).transpose()?.unwrap_or_default();
     Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())

@@ -199,6 +199,16 @@ impl Answer {
         json::write_string(&mut self.json, text);
     }
 
+    /// Appends a text. Each alias writes it once more, so its bytes are counted before.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn counted_string(&mut self, text: &str, position: Pos, place: &Place<'_>) -> Result<(), GraphqlError> {
+        self.budget.spend(text.len() + 2).map_err(|error| GraphqlError::at(error, position, place.path()))?;
+        self.string(text);
+        Ok(())
+    }
+
     /// Writes a nullable value. If an error occurs while writing it, the value becomes null, and the error is reported.
     pub(crate) fn nullable(&mut self, write: impl FnOnce(&mut Answer) -> Result<(), GraphqlError>) {
         let begun = self.json.len();

@@ -7,6 +7,8 @@ use crate::view::types::{Input, Scalar};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeafType {
     Pagination,
+    /// The page of a connection. Its name and its fields are those of the Relay specification.
+    PageInfo,
     Aggregate,
     /// The records that a call for many records wrote.
     Written,
@@ -18,6 +20,7 @@ impl LeafType {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             LeafType::Pagination => "PaginationMeta",
+            LeafType::PageInfo => "PageInfo",
             LeafType::Aggregate => "AggregateResult",
             LeafType::Written => "SvcWritten",
             LeafType::Event => "Event",
@@ -31,6 +34,12 @@ impl LeafType {
             LeafType::Pagination => PaginationAnswer::MEMBERS
                 .map(|name| (name, required(if name.starts_with("has") { Scalar::Boolean } else { Scalar::Int })))
                 .to_vec(),
+            LeafType::PageInfo => vec![
+                ("hasNextPage", required(Scalar::Boolean)),
+                ("hasPreviousPage", required(Scalar::Boolean)),
+                ("startCursor", Input::Scalar(Scalar::String)),
+                ("endCursor", Input::Scalar(Scalar::String)),
+            ],
             LeafType::Aggregate => vec![
                 ("fn", Input::aggregate_function().required()),
                 ("field", Input::Scalar(Scalar::String)),

@@ -17,6 +17,8 @@ pub(crate) enum Root {
     ById(Arc<Object>),
     Aggregate(Arc<Object>),
     Groups(Arc<Object>),
+    /// A page of a list by cursors, as the Relay specification describes it.
+    Connection(Arc<Object>),
     Create(Arc<Object>),
     Update(Arc<Object>),
     Upsert(Arc<Object>),
@@ -37,11 +39,21 @@ pub(crate) const OBJECTS: &str = "svc_objects";
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const BATCH: &str = "batch";
 
+/// The arguments of a connection for the number of its edges.
+pub(crate) const FIRST: &str = "first";
+pub(crate) const LAST: &str = "last";
+
 impl Root {
     /// The queries of an object.
-    pub(crate) fn queries(object: &Arc<Object>) -> [Root; 4] {
+    pub(crate) fn queries(object: &Arc<Object>) -> [Root; 5] {
         let object = || Arc::clone(object);
-        [Root::List(object()), Root::ById(object()), Root::Aggregate(object()), Root::Groups(object())]
+        [
+            Root::List(object()),
+            Root::ById(object()),
+            Root::Aggregate(object()),
+            Root::Groups(object()),
+            Root::Connection(object()),
+        ]
     }
 
     /// The mutations of an object, without those of its links.
@@ -70,6 +82,7 @@ impl Root {
             Root::ById(object) => format!("{}_by_id", object.name()),
             Root::Aggregate(object) => format!("{}_aggregate", object.name()),
             Root::Groups(object) => format!("{}_groups", object.name()),
+            Root::Connection(object) => format!("{}_connection", object.name()),
             Root::Create(object) => format!("create_{}", object.name()),
             Root::Update(object) => format!("update_{}", object.name()),
             Root::Upsert(object) => format!("upsert_{}", object.name()),
@@ -94,6 +107,11 @@ impl Root {
             Root::Groups(object) => format!(
                 "Computes functions such as `sum:amount` for groups of the records of `{}` that match. `groupBy` takes fields, and \
                 dates with a period, such as `created_at:month`.",
+                object.name()
+            ),
+            Root::Connection(object) => format!(
+                "A page of records of `{}` by cursors: the `first` ones after `after`, or the `last` ones before `before`. A page costs \
+                the same at any depth, and other writes neither repeat nor skip its records.",
                 object.name()
             ),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),
@@ -150,6 +168,16 @@ impl Root {
                 arguments.push(field("sort", Input::Sort.required().list()));
                 let window = ListParameter::of_window();
                 arguments.extend(window.map(|parameter| field(parameter.name(), Input::Scalar(Scalar::Int))));
+                arguments
+            }
+            Root::Connection(object) => {
+                let (number, cursor) = (|| Input::Scalar(Scalar::Int), || Input::Scalar(Scalar::String));
+                let mut arguments = Vec::from(selection(object));
+                arguments.push(field("sort", Input::Sort.required().list()));
+                arguments.push(field(FIRST, number()));
+                arguments.push(field(ListParameter::After.name(), cursor()));
+                arguments.push(field(LAST, number()));
+                arguments.push(field(ListParameter::Before.name(), cursor()));
                 arguments
             }
             Root::Aggregate(object) => {

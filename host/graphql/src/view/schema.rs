@@ -18,8 +18,8 @@ use crate::view::View;
 use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{
-    GROUPS, Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_never_null, is_numeric,
-    page_name, scalar_of, upserted_name,
+    GROUPS, Input, InputField, SORT_DIRECTIONS, Scalar, Test, connection_name, description_of, edge_name, enum_name, enum_values,
+    is_never_null, is_numeric, page_name, scalar_of, upserted_name,
 };
 
 /// The maximum number of levels of selection sets for async-graphql. Documents within this crate's own limits have fewer.
@@ -111,6 +111,9 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     builder = shared_types(builder, view);
     if !objects.is_empty() {
         builder = builder.register(groups_type());
+        if view.has_connections() {
+            builder = builder.register(leaf_type(LeafType::PageInfo).description("The page of a connection."));
+        }
         builder = builder.register(leaf_type(LeafType::Written).description("The records that a call for many records wrote."));
     }
     for object in objects {
@@ -123,6 +126,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
 fn result_name(root: &Root) -> String {
     match root {
         Root::List(object) => page_name(object),
+        Root::Connection(object) => connection_name(object),
         Root::ById(object) | Root::Create(object) | Root::Update(object) => pascal_case(object.name()),
         Root::Aggregate(_) => LeafType::Aggregate.name().to_owned(),
         Root::Groups(_) => GROUPS.to_owned(),
@@ -149,6 +153,18 @@ fn groups_type() -> ObjectType {
     let data = leaf("data", TypeRef::named_nn_list_nn(Scalar::Json.name()));
     let data = data.description("The groups: `{ group: { … }, count, sum_amount, … }`.");
     ObjectType::new(GROUPS).field(data).field(leaf("pagination", TypeRef::named_nn(LeafType::Pagination.name())))
+}
+
+/// The types of a connection and of its edges.
+fn connection_types(object: &Object) -> [ObjectType; 2] {
+    let connection = ObjectType::new(connection_name(object))
+        .field(leaf("edges", TypeRef::named_nn_list_nn(edge_name(object))))
+        .field(leaf("pageInfo", TypeRef::named_nn(LeafType::PageInfo.name())))
+        .field(leaf("totalCount", TypeRef::named(TypeRef::INT)).description("The number of all matching records."));
+    let edge = ObjectType::new(edge_name(object))
+        .field(leaf("cursor", TypeRef::named_nn(TypeRef::STRING)))
+        .field(leaf("node", TypeRef::named_nn(pascal_case(object.name()))));
+    [connection, edge]
 }
 
 fn root_field(view: &View, root: &Root, ty: TypeRef) -> Field {
@@ -268,6 +284,11 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
         .register(input_object(&Input::Create(view.to_create(object))))
         .register(input_object(&Input::Update(view.to_change(object))))
         .register(input_object_with(&Input::Where(view.related(object)), includes));
+    if view.has_query(&Root::Connection(Arc::clone(object))) {
+        for ty in connection_types(object) {
+            builder = builder.register(ty);
+        }
+    }
     let is_one_of_many = |relation: &Relation| {
         // Tests for a to-many relation that leads to this object, from another object or from itself.
         !relation.shape.is_single() && relation.related == object.name()

@@ -344,6 +344,16 @@ pub(crate) fn page_name(object: &Object) -> String {
     format!("{}_Page", pascal_case(object.name()))
 }
 
+/// The name of the type of a connection. The Relay specification requires the ending.
+pub(crate) fn connection_name(object: &Object) -> String {
+    format!("{}_Connection", pascal_case(object.name()))
+}
+
+/// The name of the type of an edge of a connection.
+pub(crate) fn edge_name(object: &Object) -> String {
+    format!("{}_Edge", pascal_case(object.name()))
+}
+
 /// The name of the type of a page of groups. It begins with `Svc`, so no object has it.
 pub(crate) const GROUPS: &str = "SvcGroups";
 

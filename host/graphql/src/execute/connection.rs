@@ -1,0 +1,223 @@
+//! Connections: pages of a list by cursors, as the Relay specification describes them.
+
+use std::sync::Arc;
+
+use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use blockbase_app::schema::{Error, Object, Result};
+use blockbase_app::{CursorPaginationAnswer, CursorParameter, End, ListParameter, ListRequest, Paging};
+use serde_json::value::RawValue;
+
+use super::Execution;
+use super::query::{columns_read, condition, selection, sort};
+use crate::document::coerce::Arguments;
+use crate::document::collect::Selected;
+use crate::error::GraphqlError;
+use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
+use crate::view::leaves::LeafType;
+use crate::view::root::{FIRST, LAST};
+use crate::view::types::{connection_name, edge_name};
+
+/// A field that is selected from a connection.
+enum ConnectionField<'d> {
+    Type,
+    Edges(Vec<(Selected<'d>, EdgeField<'d>)>),
+    PageInfo(Vec<Selected<'d>>),
+    Total,
+}
+
+/// A field that is selected from an edge.
+enum EdgeField<'d> {
+    Type,
+    Cursor,
+    Node(RecordShape<'d>),
+}
+
+/// A record of a page, and its cursor.
+struct Edge<'p> {
+    cursor: &'p str,
+    record: &'p RawValue,
+}
+
+impl<'d> Execution<'d> {
+    pub(super) async fn connection(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        self.may_read(object).await?;
+        let mut wanted = Wanted::default();
+        let mut fields = Vec::new();
+        for field in self.context().collect(&selected.sets, &connection_name(object)) {
+            let shown = match field.field.name.node.as_str() {
+                "edges" => ConnectionField::Edges(self.edge_fields(object, &field, &mut wanted)?),
+                "pageInfo" => ConnectionField::PageInfo(self.context().collect(&field.sets, LeafType::PageInfo.name())),
+                "totalCount" => ConnectionField::Total,
+                _ => ConnectionField::Type,
+            };
+            fields.push((field, shown));
+        }
+        let (limit, end) = size_and_end(arguments)?;
+        let (filters, search) = selection(arguments)?;
+        let request = ListRequest {
+            search,
+            filters,
+            wheres: condition(arguments)?,
+            sort: sort(arguments)?,
+            paging: Paging { limit, offset: 0 },
+            select: Some(columns_read(&wanted)),
+            expand: wanted.related(),
+            count: Some(fields.iter().any(|(_, shown)| matches!(shown, ConnectionField::Total))),
+            cursors: cursors(arguments)?,
+            connection: Some(end),
+            ..ListRequest::default()
+        };
+        let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
+        let mut rows = std::mem::take(&mut page.rows);
+        rows.insert(0, b'[');
+        rows.push(b']');
+        let records: Vec<&RawValue> = serde_json::from_slice(&rows).map_err(Error::internal)?;
+        let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
+        let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| &cursors.of_each);
+        let edges: Vec<Edge<'_>> =
+            records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
+        let root = Place::root(selected.key);
+        answer.nullable(|answer| {
+            let begun = answer.json.len();
+            answer.json.push(b'{');
+            for (field, shown) in &fields {
+                answer.key(begun, field.key);
+                match shown {
+                    ConnectionField::Type => answer.string(&connection_name(object)),
+                    ConnectionField::Edges(members) => write_edges(answer, object, &edges, members, &root.key(field.key))?,
+                    ConnectionField::PageInfo(members) => {
+                        write_page_info(answer, &pagination, members, &root.key(field.key))?;
+                    }
+                    ConnectionField::Total => match pagination.total_count {
+                        Some(total) => answer.json.extend_from_slice(total.to_string().as_bytes()),
+                        None => answer.json.extend_from_slice(b"null"),
+                    },
+                }
+            }
+            answer.json.push(b'}');
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn edge_fields(
+        &self,
+        object: &Object,
+        edges: &Selected<'d>,
+        wanted: &mut Wanted,
+    ) -> Result<Vec<(Selected<'d>, EdgeField<'d>)>> {
+        let members = self.context().collect(&edges.sets, &edge_name(object)).into_iter().map(|member| {
+            let shown = match member.field.name.node.as_str() {
+                "cursor" => EdgeField::Cursor,
+                "node" => EdgeField::Node(RecordShape::of(self.context(), self.view, object, &member.sets, wanted)?),
+                _ => EdgeField::Type,
+            };
+            Ok((member, shown))
+        });
+        members.collect()
+    }
+}
+
+/// The number of edges, and the end of the range from which they are taken.
+fn size_and_end(arguments: &Arguments) -> Result<(u64, End)> {
+    let number = |name: &str| -> Result<Option<u64>> {
+        let Some(text) = arguments.json(name) else { return Ok(None) };
+        let refused = || Error::invalid_request(format!("`{name}` needs a whole number of at least 0; it is `{text}`."));
+        text.parse().map(Some).map_err(|_| refused().with_field(name))
+    };
+    let (size, end) = match (number(FIRST)?, number(LAST)?) {
+        (Some(_), Some(_)) => {
+            let message = format!("A connection takes either `{FIRST}` or `{LAST}`.");
+            return Err(Error::invalid_request(message).with_field(LAST));
+        }
+        (Some(first), None) => (first, End::First),
+        (None, Some(last)) => (last, End::Last),
+        (None, None) => {
+            let has = |parameter: ListParameter| arguments.json(parameter.name()).is_some();
+            let is_before = has(ListParameter::Before) && !has(ListParameter::After);
+            (PAGE_SIZE_DEFAULT, if is_before { End::Last } else { End::First })
+        }
+    };
+    Ok((size.min(PAGE_SIZE_MAX), end))
+}
+
+fn cursors(arguments: &Arguments) -> Result<Vec<CursorParameter>> {
+    let mut cursors = Vec::new();
+    for parameter in [ListParameter::After, ListParameter::Before] {
+        if let Some(text) = arguments.read(parameter.name())? {
+            cursors.push(CursorParameter { parameter, text, is_of_query: false });
+        }
+    }
+    Ok(cursors)
+}
+
+fn write_edges(
+    answer: &mut Answer,
+    object: &Object,
+    edges: &[Edge<'_>],
+    members: &[(Selected<'_>, EdgeField<'_>)],
+    place: &Place<'_>,
+) -> Result<(), GraphqlError> {
+    answer.json.push(b'[');
+    for (index, edge) in edges.iter().enumerate() {
+        if index > 0 {
+            answer.json.push(b',');
+        }
+        let place = place.index(index);
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for (member, shown) in members {
+            answer.key(begun, member.key);
+            let place = place.key(member.key);
+            match shown {
+                EdgeField::Type => answer.string(&edge_name(object)),
+                EdgeField::Cursor => answer.counted_string(edge.cursor, member.position, &place)?,
+                EdgeField::Node(shape) => answer.record(shape, edge.record.get(), member.position, &place)?,
+            }
+        }
+        answer.json.push(b'}');
+    }
+    answer.json.push(b']');
+    Ok(())
+}
+
+fn write_page_info(
+    answer: &mut Answer,
+    page: &CursorPaginationAnswer,
+    members: &[Selected<'_>],
+    place: &Place<'_>,
+) -> Result<(), GraphqlError> {
+    let begun = answer.json.len();
+    answer.json.push(b'{');
+    for member in members {
+        answer.key(begun, member.key);
+        let cursor = match member.field.name.node.as_str() {
+            "hasNextPage" => {
+                answer.json.extend_from_slice(page.has_next_page.to_string().as_bytes());
+                continue;
+            }
+            "hasPreviousPage" => {
+                answer.json.extend_from_slice(page.has_previous_page.to_string().as_bytes());
+                continue;
+            }
+            "startCursor" => &page.start_cursor,
+            "endCursor" => &page.end_cursor,
+            _ => {
+                answer.string(LeafType::PageInfo.name());
+                continue;
+            }
+        };
+        match cursor {
+            Some(cursor) => answer.counted_string(cursor, member.position, &place.key(member.key))?,
+            None => answer.json.extend_from_slice(b"null"),
+        }
+    }
+    answer.json.push(b'}');
+    Ok(())
+}
