@@ -71,7 +71,7 @@ pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, 
 pub use delivery::stream_tickets::StreamTicketAnswer;
 pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, WithWarnings, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
-pub use records::cursors::{CursorPaginationAnswer, PageCursors};
+pub use records::cursors::{CURSOR_CHARACTERS_MAX, CursorPaginationAnswer, PageCursors};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
 pub use records::read::{AggregateAnswer, ListAnswer, PaginationAnswer, write_warnings};

@@ -18,7 +18,7 @@ use crate::caller::{Authority, Caller};
 use crate::records::pages::{Page, Window};
 
 /// The maximum number of characters of a cursor.
-const CURSOR_CHARACTERS_MAX: usize = SecretBox::sealed_chars(CURSOR_VALUES_BYTES_MAX);
+pub const CURSOR_CHARACTERS_MAX: usize = SecretBox::sealed_chars(CURSOR_VALUES_BYTES_MAX);
 
 /// The cursors of a page.
 #[derive(Debug)]

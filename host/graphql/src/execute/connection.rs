@@ -79,7 +79,7 @@ impl<'d> Execution<'d> {
         rows.push(b']');
         let records: Vec<&RawValue> = serde_json::from_slice(&rows).map_err(Error::internal)?;
         let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
-        let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| &cursors.of_each);
+        let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| cursors.of_each.as_slice());
         let edges: Vec<Edge<'_>> =
             records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
         let root = Place::root(selected.key);

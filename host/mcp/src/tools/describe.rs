@@ -8,8 +8,8 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, operations, page, search,
-    text, values, with_warnings, written,
+    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, operations, page,
+    page_of_list, search, text, values, with_warnings, written,
 };
 use super::{Tool, VisibleAction, VisibleTools};
 
@@ -110,9 +110,14 @@ pub(super) fn parameter_name(parameter: ListParameter) -> &'static str {
 /// The name of `groupBy`, in the form that tools use.
 pub(super) const GROUP_BY: &str = "group_by";
 
-/// Whether aggregates take the parameter of lists.
-pub(super) fn of_aggregate(parameter: ListParameter) -> bool {
-    !matches!(parameter, ListParameter::Select | ListParameter::Expand)
+/// The parameters of lists that tools have. `after` and `before` switch to pages by cursors themselves.
+pub(super) fn of_list() -> impl Iterator<Item = ListParameter> {
+    ListParameter::ALL.iter().copied().filter(|parameter| *parameter != ListParameter::Cursor)
+}
+
+/// The parameters of lists that aggregates have too.
+pub(super) fn of_aggregate() -> impl Iterator<Item = ListParameter> {
+    of_list().filter(|parameter| !parameter.is_of_cursors() && !matches!(parameter, ListParameter::Select | ListParameter::Expand))
 }
 
 /// The description of a list's parameter for an aggregate.
@@ -150,12 +155,20 @@ fn list_parameter(parameter: ListParameter) -> Value {
             `page`.",
         ),
         ListParameter::Offset => whole("The number of records to skip first."),
+        ListParameter::Cursor => json!({ "type": "boolean", "description": "Whether the page is selected by cursors." }),
+        ListParameter::After => text(
+            "A cursor, instead of `page` or `offset`: `endCursor` of a page is `after` of the next one. An empty text begins. Keep \
+            `sort` and the conditions. A page costs the same at any depth, and changes of other records do not move it.",
+        ),
+        ListParameter::Before => text(
+            "A cursor: `startCursor` of a page is `before` of the page in front of it. An empty text begins at the end of the list.",
+        ),
         ListParameter::Select => text("Columns to return, separated by commas. `id` is always returned."),
         ListParameter::Expand => expand(),
         ListParameter::Count => json!({
             "type": "string",
             "enum": ["exact", "none"],
-            "description": "`none` leaves out the total and saves the time to count.",
+            "description": "`none` leaves out the total and saves the time to count. It is the default with `after` or `before`.",
         }),
     }
 }
@@ -169,9 +182,9 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
         Tool::GetObject => exact(json!({ "object_name": object }), &["object_name"]),
         Tool::QueryData => {
             let mut properties = json!({ "object_name": object });
-            for parameter in ListParameter::ALL {
-                properties[parameter_name(*parameter)] = list_parameter(*parameter);
-                if *parameter == ListParameter::Search {
+            for parameter in of_list() {
+                properties[parameter_name(parameter)] = list_parameter(parameter);
+                if parameter == ListParameter::Search {
                     properties["filters"] = filters();
                 }
             }
@@ -253,9 +266,9 @@ fn aggregate_input(object: Value) -> Value {
     });
     properties[aggregate_names::ZONE] =
         text("The IANA name of the time zone of the periods, such as Europe/Berlin. The default is UTC.");
-    for parameter in ListParameter::ALL.iter().filter(|parameter| of_aggregate(**parameter)) {
-        properties[parameter_name(*parameter)] = group_parameter(*parameter);
-        if *parameter == ListParameter::Search {
+    for parameter in of_aggregate() {
+        properties[parameter_name(parameter)] = group_parameter(parameter);
+        if parameter == ListParameter::Search {
             properties["filters"] = filters();
         }
     }
@@ -268,7 +281,7 @@ fn output(tool: Tool) -> Value {
     match tool {
         Tool::ListObjects => data(json!({ "type": "array", "items": named })),
         Tool::GetObject => data(named),
-        Tool::QueryData => with_warnings(page()),
+        Tool::QueryData => with_warnings(page_of_list()),
         Tool::GetRecord => with_warnings(data_of_record()),
         Tool::CreateRecord | Tool::UpdateRecord => data_of_record(),
         Tool::AggregateData => {

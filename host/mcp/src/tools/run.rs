@@ -11,7 +11,7 @@ use blockbase_app::{
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};
-use super::describe::{GROUP_BY, of_aggregate, parameter_name};
+use super::describe::{GROUP_BY, of_aggregate, of_list, parameter_name};
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
@@ -20,17 +20,16 @@ const TARGET_COLUMNS_MAX: usize = 64;
 
 /// The parameters of `query_data`.
 fn query_parameters() -> Vec<&'static str> {
-    let filters = |parameter: &ListParameter| (*parameter == ListParameter::Search).then_some("filters");
-    let of_list =
-        ListParameter::ALL.iter().flat_map(|parameter| [parameter_name(*parameter)].into_iter().chain(filters(parameter)));
-    ["object_name"].into_iter().chain(of_list).collect()
+    let filters = |parameter: ListParameter| (parameter == ListParameter::Search).then_some("filters");
+    let names = of_list().flat_map(|parameter| [parameter_name(parameter)].into_iter().chain(filters(parameter)));
+    ["object_name"].into_iter().chain(names).collect()
 }
 
 /// The parameters of `aggregate_data`.
 fn aggregate_parameters() -> Vec<&'static str> {
     use aggregate_names::{FIELD, FUNCTION, FUNCTIONS, HAVING, ZONE};
-    let of_list = ListParameter::ALL.iter().filter(|parameter| of_aggregate(**parameter)).copied().map(parameter_name);
-    ["object_name", FUNCTION, FIELD, FUNCTIONS, GROUP_BY, HAVING, ZONE, "filters"].into_iter().chain(of_list).collect()
+    let names = of_aggregate().map(parameter_name);
+    ["object_name", FUNCTION, FIELD, FUNCTIONS, GROUP_BY, HAVING, ZONE, "filters"].into_iter().chain(names).collect()
 }
 
 /// Checks that a call without groups has no order and no page, which would do nothing.
@@ -39,8 +38,8 @@ fn check_parameters_of_groups(arguments: &Arguments, request: &AggregateRequest)
         return Ok(());
     }
     let of_records = |parameter: ListParameter| matches!(parameter, ListParameter::Search | ListParameter::Where);
-    let of_groups = ListParameter::ALL.iter().copied().filter(|parameter| of_aggregate(*parameter) && !of_records(*parameter));
-    match of_groups.map(parameter_name).find(|name| arguments.have(name)) {
+    let mut of_groups = of_aggregate().filter(|parameter| !of_records(*parameter)).map(parameter_name);
+    match of_groups.find(|name| arguments.have(name)) {
         None => Ok(()),
         Some(name) => {
             let message = format!("`{name}` is for groups. Add `{GROUP_BY}` or `{}`.", aggregate_names::FUNCTIONS);

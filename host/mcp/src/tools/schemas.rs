@@ -1,7 +1,7 @@
 //! JSON Schemas of the arguments and results of tools.
 
 use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
-use blockbase_app::{Operand, Operator, PaginationAnswer};
+use blockbase_app::{CursorPaginationAnswer, Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
 
 /// The maximum number of objects' names that a schema lists. A longer list would not help.
@@ -156,6 +156,27 @@ pub(super) fn page() -> Value {
     exact(json!({ "data": { "type": "array", "items": record() }, "pagination": pagination }), &["data", "pagination"])
 }
 
+/// A page of a list, which is selected by its number or by cursors.
+pub(super) fn page_of_list() -> Value {
+    let mut page = page();
+    let whole = json!({ "type": "integer" });
+    let cursor = |description: &str| json!({ "type": ["string", "null"], "description": description });
+    let by_cursors = exact(
+        json!({
+            "pageSize": whole,
+            "hasNextPage": { "type": "boolean" },
+            "hasPreviousPage": { "type": "boolean" },
+            "startCursor": cursor("The cursor of the first record. Null if the page is empty."),
+            "endCursor": cursor("The cursor of the last record. Null if the page is empty."),
+            "totalCount": { "type": ["integer", "null"], "description": "Null unless `count` is `exact`." },
+        }),
+        &CursorPaginationAnswer::MEMBERS,
+    );
+    let by_number = page["properties"]["pagination"].take();
+    page["properties"]["pagination"] = json!({ "anyOf": [by_number, by_cursors] });
+    page
+}
+
 pub(super) fn written() -> Value {
     let ids = json!({ "type": "array", "items": { "type": "string" } });
     exact(json!({ "count": { "type": "integer" }, "ids": ids }), &["count", "ids"])
@@ -177,5 +198,7 @@ mod tests {
     fn a_page_has_the_members_of_its_answer() {
         let described = page()["properties"]["pagination"]["properties"].clone();
         assert_eq!(members(described).keys().collect::<Vec<_>>(), PaginationAnswer::MEMBERS);
+        let described = page_of_list()["properties"]["pagination"]["anyOf"][1]["properties"].clone();
+        assert_eq!(members(described).keys().collect::<Vec<_>>(), CursorPaginationAnswer::MEMBERS);
     }
 }

@@ -1,7 +1,7 @@
 //! The paths of one object's records.
 
 use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
-use blockbase_app::{AggregateFunction, ExportForm, PaginationAnswer, Visible, WrittenAnswer};
+use blockbase_app::{AggregateFunction, CursorPaginationAnswer, ExportForm, PaginationAnswer, Visible, WrittenAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
@@ -173,7 +173,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
     let name = object.name();
     let mut page = exact_object(json!({
         "data": { "type": "array", "items": schema(&format!("{type_name}_Selected")) },
-        "pagination": of::<PaginationAnswer>(),
+        "pagination": { "oneOf": [of::<PaginationAnswer>(), of::<CursorPaginationAnswer>()] },
     }));
     page["properties"]["warnings"] = schema("SvcWarnings");
     let parameters = filters_document::of_list(components, object, type_name, keys);

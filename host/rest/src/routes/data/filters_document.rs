@@ -2,7 +2,9 @@
 
 use blockbase_app::limits::{OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
-use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator, Period, aggregate_names as names};
+use blockbase_app::{
+    AggregateFunction, CURSOR_CHARACTERS_MAX, ListParameter, Operand, Operator, Period, aggregate_names as names,
+};
 use serde_json::{Value, json};
 
 use super::where_document;
@@ -12,10 +14,10 @@ use crate::openapi::operation::query_parameter;
 /// Parameters of aggregates that are never filters. A field called `having` or `tz` keeps its filter.
 const AGGREGATE_NAMES: [&str; 2] = [names::FUNCTION, names::FIELD];
 
-/// Names that cannot be filters without an operator, because they are parameters of lists or of this operation. A field with the
-/// name `where` keeps its filter.
+/// Names that cannot be filters without an operator, because they are parameters of lists or of this operation. Some parameters give
+/// way to a field with their name.
 fn taken(own: &[&'static str]) -> Vec<&'static str> {
-    let of_lists = ListParameter::ALL.iter().filter(|parameter| **parameter != ListParameter::Where);
+    let of_lists = ListParameter::ALL.iter().filter(|parameter| !parameter.yields_to_field());
     of_lists.flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
 }
 
@@ -143,6 +145,31 @@ pub(crate) fn paging_parameters() -> [Value; 4] {
     ]
 }
 
+/// The parameters of pages by cursors. A field with the name of one of them is filtered instead.
+fn cursor_parameters(object: &Object) -> Vec<Value> {
+    let cursor = json!({ "type": "string", "maxLength": CURSOR_CHARACTERS_MAX });
+    let parameters = [
+        query_parameter(
+            ListParameter::Cursor.name(),
+            "Switches to pages by cursors: `cursor=` is the first one. `pagination` then has `startCursor` and `endCursor`. A page costs \
+            the same at any depth, and insertions and deletions neither repeat nor skip other records. `page` and `offset` get 400.",
+            json!({ "type": "string", "enum": ["", "true", "false"] }),
+        ),
+        query_parameter(
+            ListParameter::After.name(),
+            "The `endCursor` of a page, for the next one. A cursor belongs to its caller, and to a list with the same object, `sort` and \
+            conditions. An empty text is the beginning of the list.",
+            cursor.clone(),
+        ),
+        query_parameter(
+            ListParameter::Before.name(),
+            "The `startCursor` of a page, for the one before. An empty text is the end of the list.",
+            cursor,
+        ),
+    ];
+    parameters.into_iter().filter(|parameter| parameter["name"].as_str().is_none_or(|name| object.column_index(name).is_none())).collect()
+}
+
 /// The order and the columns of records.
 fn sort_and_select(object: &Object) -> [Value; 2] {
     let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
@@ -209,6 +236,9 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
     let mut parameters = Vec::new();
     for parameter in ListParameter::ALL {
         match parameter {
+            ListParameter::Cursor => parameters.extend(cursor_parameters(object)),
+            // These follow after `cursor`.
+            ListParameter::After | ListParameter::Before => {}
             ListParameter::Search => parameters.extend([search.clone(), alias.clone()]),
             ListParameter::Where => parameters.extend(where_document::parameter(object, type_name)),
             ListParameter::Sort => parameters.push(sort.clone()),
@@ -218,7 +248,9 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
             ListParameter::Offset => parameters.push(offset.clone()),
             ListParameter::Select => parameters.push(select.clone()),
             ListParameter::Expand => parameters.push(expand(relations)),
-            ListParameter::Count => parameters.push(count_parameter("Whether the total is counted. The default is `exact`.")),
+            ListParameter::Count => parameters.push(count_parameter(
+                "Whether the total is counted. The default is `exact`, and `none` for pages by cursors.",
+            )),
         }
     }
     parameters.extend(filters(components, object, type_name, &taken(&[])));

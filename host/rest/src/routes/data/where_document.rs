@@ -3,7 +3,7 @@
 use blockbase_app::condition::{PARTS_MAX, RowsAsked, Variable};
 use blockbase_app::limits::LIST_ITEMS_MAX;
 use blockbase_app::schema::{Column, ColumnType, Object};
-use blockbase_app::{ListParameter, Operand, Operator};
+use blockbase_app::{CURSOR_CHARACTERS_MAX, ListParameter, Operand, Operator};
 use serde_json::{Map, Value, json};
 
 use super::records_document::Related;
@@ -212,6 +212,16 @@ pub(crate) fn query_body(type_name: &str, parameters: &[Value]) -> Value {
         let name = parameter.name();
         let value = match parameter {
             ListParameter::Where => condition(type_name),
+            // A field with the name of the parameter has no filter in the body.
+            ListParameter::Cursor => json!({
+                "type": "boolean",
+                "description": "Whether the page is selected by cursors. `after` and `before` also switch to them.",
+            }),
+            ListParameter::After | ListParameter::Before => json!({
+                "type": "string",
+                "description": "A cursor, as in the query string.",
+                "maxLength": CURSOR_CHARACTERS_MAX,
+            }),
             _ => {
                 let Some(known) = parameters.iter().find(|known| known["name"] == name) else { continue };
                 let mut value = known["schema"].clone();
