@@ -179,6 +179,10 @@ export namespace data {
     pageSize?: number;
     limit?: number;
     offset?: number;
+    /** A cursor instead of `page` and `offset`: `endCursor` of the page in front. An empty text begins. */
+    after?: string;
+    /** A cursor: `startCursor` of the next page. An empty text begins at the end. */
+    before?: string;
     select?: unknown;
     expand?: unknown;
     count?: string;
@@ -194,6 +198,9 @@ export namespace data {
       totalPages: number | null;
       hasNextPage: boolean;
       hasPreviousPage: boolean;
+      /** Only if the query has `after` or `before`. There is no `page` then. */
+      startCursor?: string | null;
+      endCursor?: string | null;
     };
   }
 

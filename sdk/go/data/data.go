@@ -30,6 +30,9 @@ type Pagination struct {
 	TotalPages      *int `json:"totalPages"`
 	HasNextPage     bool `json:"hasNextPage"`
 	HasPreviousPage bool `json:"hasPreviousPage"`
+	// StartCursor and EndCursor are nil unless the query said `after` or `before`. Page and TotalPages are empty then.
+	StartCursor *string `json:"startCursor"`
+	EndCursor   *string `json:"endCursor"`
 }
 
 // Upserted is what an upsert did.
@@ -56,7 +59,8 @@ func decoded[T any](text string, err error) (T, error) {
 }
 
 // Query lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?,
-// select?, expand?, count? }`. `where` is a condition, with and, or, not and relations.
+// after?, before?, select?, expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are
+// cursors, instead of `page` and `offset`; `"after": ""` begins.
 func Query[T any](object string, query any) (Page[T], error) {
 	if query == nil {
 		query = M{}

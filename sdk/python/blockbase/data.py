@@ -14,7 +14,10 @@ Record = dict[str, Any]
 
 
 class Pagination(TypedDict):
-    """Where a page lies in its list. The totals are None where the query said `"count": "none"`."""
+    """Where a page lies in its list. The totals are None where the query said `"count": "none"`.
+
+    Pages with `after` or `before` have `startCursor` and `endCursor`, and neither `page` nor `totalPages`; others have no cursors.
+    """
 
     page: int
     pageSize: int
@@ -22,6 +25,8 @@ class Pagination(TypedDict):
     totalPages: int | None
     hasNextPage: bool
     hasPreviousPage: bool
+    startCursor: str | None
+    endCursor: str | None
 
 
 class Page(TypedDict):
@@ -48,8 +53,9 @@ class Upserted(TypedDict):
 def query(object: str, query: Mapping[str, Any] | None = None) -> Page:
     """Lists records.
 
-    `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`.
-    `where` is a condition, with and, or, not and relations.
+    `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, after?, before?, select?,
+    expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are cursors, instead of `page`
+    and `offset`; `"after": ""` begins. `pagination` then has `startCursor` and `endCursor`.
     """
     return _call("query", object, _json.dumps(query or {}))
 

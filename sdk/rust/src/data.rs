@@ -19,22 +19,31 @@ pub struct Page<T> {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
-    /// The number of the page, from 1.
+    /// The number of the page, from 1. 0 if the query has `after` or `before`.
+    #[serde(default)]
     pub page: u64,
     /// The maximum number of records on a page.
     pub page_size: u64,
-    /// `None` if the query has `"count": "none"`.
+    /// `None` if the query has `"count": "none"`, which is the default with `after` and `before`.
     pub total_count: Option<u64>,
-    /// `None` if the query has `"count": "none"`.
+    /// `None` like `total_count`, and if the query has `after` or `before`.
+    #[serde(default)]
     pub total_pages: Option<u64>,
     /// Whether there is a page after this one.
     pub has_next_page: bool,
     /// Whether there is a page before this one.
     pub has_previous_page: bool,
+    /// The cursor of the first record, which is `before` of the page in front. `None` without `after` and `before`.
+    #[serde(default)]
+    pub start_cursor: Option<String>,
+    /// The cursor of the last record, which is `after` of the next page. `None` without `after` and `before`.
+    #[serde(default)]
+    pub end_cursor: Option<String>,
 }
 
-/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, select?,
-/// expand?, count? }`. `where` is a condition, with and, or, not and relations.
+/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, after?,
+/// before?, select?, expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are cursors,
+/// instead of `page` and `offset`. `"after": ""` begins.
 pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result<Page<T>, Error> {
     Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }

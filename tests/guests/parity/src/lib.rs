@@ -37,6 +37,17 @@ struct Answer<T> {
 
 impl<T> Answer<T> {
     fn new(data: Vec<T>, pagination: &data::Pagination) -> Answer<T> {
+        if pagination.page == 0 {
+            let pagination = json!({
+                "pageSize": pagination.page_size,
+                "hasNextPage": pagination.has_next_page,
+                "hasPreviousPage": pagination.has_previous_page,
+                "startCursor": pagination.start_cursor,
+                "endCursor": pagination.end_cursor,
+                "totalCount": pagination.total_count,
+            });
+            return Answer { data, pagination };
+        }
         let pagination = json!({
             "page": pagination.page,
             "pageSize": pagination.page_size,
