@@ -96,8 +96,8 @@ pub struct Caller {
 pub enum Authority {
     /// The rights of roles.
     Own(Arc<Permissions>),
-    /// A block's consented permissions. Those "as caller" apply only if the invoking caller has them too.
-    Block { plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
+    /// The consented permissions of the block with this name. Those "as caller" apply only if the invoking caller has them too.
+    Block { name: Arc<str>, plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
 }
 
 impl Caller {
@@ -190,7 +190,7 @@ impl Caller {
     fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         match &self.authority {
             Authority::Own(permissions) => permissions.decide(resource, action),
-            Authority::Block { plain, as_caller, caller } => {
+            Authority::Block { plain, as_caller, caller, .. } => {
                 let plain = plain.decide(resource, action);
                 if plain.as_ref().is_some_and(Decision::is_all) {
                     return plain;
@@ -282,7 +282,7 @@ impl Caller {
     fn resources_with_fields(&self) -> BTreeSet<&str> {
         match &self.authority {
             Authority::Own(permissions) => permissions.resources_with_fields(),
-            Authority::Block { plain, as_caller, caller } => {
+            Authority::Block { plain, as_caller, caller, .. } => {
                 [plain, as_caller, caller].iter().flat_map(|held| held.resources_with_fields()).collect()
             }
         }

@@ -7,6 +7,7 @@ pub(crate) mod bulk;
 pub(crate) mod bulk_where;
 pub(crate) mod conditional;
 pub(crate) mod conditions;
+pub(crate) mod cursors;
 pub(crate) mod exact_values;
 pub(crate) mod exports;
 pub(crate) mod groups;

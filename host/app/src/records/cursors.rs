@@ -81,8 +81,12 @@ impl CursorPurpose {
                 json_text::compact(text).unwrap_or_else(|_| text.to_owned())
             })
             .collect();
-        let is_block = matches!(caller.authority, Authority::Block { .. });
-        let bound = json!([owner(caller), is_block, plan.object.id, plan.order_keys(), search, filters, wheres]);
+        // A block may see more than the caller for whom it acts.
+        let block = match &caller.authority {
+            Authority::Own(_) => None,
+            Authority::Block { name, .. } => Some(name.as_ref()),
+        };
+        let bound = json!([owner(caller), block, plan.object.id, plan.order_keys(), search, filters, wheres]);
         CursorPurpose(format!("cursor:{}", hash_token(&bound.to_string())))
     }
 

@@ -205,6 +205,7 @@ impl InstalledBlock {
         Caller {
             principal: invoker.principal.clone(),
             authority: Authority::Block {
+                name: self.name().into(),
                 plain: Arc::new(self.plain.as_ref().clone().with_subject(subject.clone())),
                 as_caller: Arc::new(self.as_caller.as_ref().clone().with_subject(subject)),
                 caller: held,
