@@ -4,6 +4,7 @@ mod actions;
 mod changes;
 pub(crate) mod clients;
 mod conditions;
+mod connections;
 pub(crate) mod graphiql;
 mod permissions;
 mod reads;

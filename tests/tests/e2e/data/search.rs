@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::ListPlan;
-use blockbase_query::{Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Variables, sql};
-use blockbase_schema::{Object, Registry, StoredObject};
+use blockbase_query::{
+    Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Statement, Variables, sql,
+};
+use blockbase_schema::{Object, Registry, StoredObject, time};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
 
 /// The object in the server's own form, so that a test gets the statements that the server would write.
-async fn object(server: &Server, name: &str) -> Arc<Object> {
+pub(crate) async fn object(server: &Server, name: &str) -> Arc<Object> {
     let rows = server.sql(&format!("SELECT id, revision, definition, field_keys FROM svc_objects WHERE name = '{name}'")).await;
     let stored = StoredObject {
         id: rows[0][0].parse().unwrap(),
@@ -20,9 +22,12 @@ async fn object(server: &Server, name: &str) -> Arc<Object> {
     Arc::new(Object::new(stored, [], |_| None).unwrap())
 }
 
-/// The engine's plan of a list, as text.
-async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]) -> String {
-    let dialect = if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres };
+pub(crate) fn dialect(server: &Server) -> Dialect {
+    if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres }
+}
+
+/// The server's plan of a list.
+pub(crate) fn planned(object: &Arc<Object>, query: &[(&str, &str)]) -> ListPlan {
     let access = Permissions::unrestricted().decide(object.name(), Action::Read).and_then(Decision::plain).unwrap();
     let request = ListRequest::from_parameters(query.iter().copied()).unwrap();
     let registry = Registry::default();
@@ -32,14 +37,25 @@ async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]
         variables: &Variables::default,
         bounds: Bounds::of_request(),
     };
-    let plan = ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap();
-    let statement = sql::list(dialect, &plan);
+    ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap()
+}
+
+/// The engine's plan of a list, as text.
+async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]) -> String {
+    explained_statement(server, sql::list(dialect(server), &planned(object, query))).await
+}
+
+/// The engine's plan of a statement, as text.
+pub(crate) async fn explained_statement(server: &Server, statement: Statement) -> String {
+    let dialect = dialect(server);
     let mut text = statement.sql;
     for (index, param) in statement.params.iter().enumerate().rev() {
         let literal = match param {
             Param::Text(Some(text)) => format!("'{}'", text.replace('\'', "''")),
             Param::Integer(Some(number)) => number.to_string(),
             Param::BigInteger(Some(number)) => number.to_string(),
+            Param::Uuid(Some(id)) => format!("'{id}'"),
+            Param::Datetime(Some(millis)) => format!("'{}'", time::format_datetime(*millis)),
             other => panic!("{other:?}"),
         };
         text = text.replace(&dialect.placeholder(index + 1), &literal);

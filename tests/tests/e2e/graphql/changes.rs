@@ -44,7 +44,7 @@ on_both_engines! {
         went_up(&related);
         let roots = data(&admin, ROOTS, Value::Null).await;
         let names: Vec<&str> = roots["__schema"]["queryType"]["fields"].as_array().unwrap().iter().map(|field| field["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["svc_schema_version", "svc_objects", "note", "note_by_id", "note_aggregate", "note_groups", "tag", "tag_by_id", "tag_aggregate", "tag_groups"]);
+        assert_eq!(names, ["svc_schema_version", "svc_objects", "note", "note_by_id", "note_aggregate", "note_groups", "note_connection", "tag", "tag_by_id", "tag_aggregate", "tag_groups", "tag_connection"]);
         assert_eq!(server.call_as(Some(&admin.token), "DELETE", "/api/v1/objects/note?cascade=true", None).await.status, 204);
         assert_eq!(codes(&server, Some(&admin.token), "{ note { data { id } } }", Value::Null).await, ["not_found"]);
         assert_eq!(data(&admin, ROOTS, Value::Null).await["svc_objects"], json!(["tag"]));

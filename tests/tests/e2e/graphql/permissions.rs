@@ -148,7 +148,7 @@ on_both_engines! {
         let part = data(&writer, TYPES, Value::Null).await;
         let queries = |schema: &Value| names(&schema["__schema"]["queryType"]["fields"]);
         assert!(queries(&whole).contains(&"passport_by_id".to_owned()));
-        assert_eq!(queries(&part), ["svc_schema_version", "svc_objects", "task", "task_by_id", "task_aggregate", "task_groups"]);
+        assert_eq!(queries(&part), ["svc_schema_version", "svc_objects", "task", "task_by_id", "task_aggregate", "task_groups", "task_connection"]);
         assert_eq!(names(&part["__schema"]["mutationType"]["fields"]), ["create_task", "update_task", "upsert_task", "delete_task", "update_task_many", "batch"], "links to what is not shown are not shown");
 
         // A caller who may not read a record sees only the values that they wrote.

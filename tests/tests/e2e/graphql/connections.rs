@@ -1,0 +1,183 @@
+//! Connections: pages by cursors, as the Relay specification describes them.
+
+use blockbase_tests::{Admin, on_both_engines};
+use serde_json::{Value, json};
+
+use super::{codes, data, define, send};
+
+const INFO: &str = "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
+
+async fn fill(admin: &Admin<'_>) {
+    let project = admin.make("project", json!({ "name": "bakery" })).await;
+    let records: Vec<Value> = (0..23)
+        .map(|number| {
+            let priority = if number % 6 == 0 { Value::Null } else { json!(number % 4) };
+            json!({ "title": format!("task {number:02}"), "priority": priority, "done": number % 2 == 0, "project_id": project })
+        })
+        .collect();
+    assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
+}
+
+/// A connection with these arguments: the ids of its edges, their cursors, and its page.
+async fn edges(admin: &Admin<'_>, arguments: &str) -> (Vec<String>, Vec<String>, Value) {
+    let query = format!("{{ task_connection({arguments}) {{ edges {{ cursor node {{ id }} }} {INFO} }} }}");
+    let connection = data(admin, &query, Value::Null).await["task_connection"].clone();
+    let texts = |get: &dyn Fn(&Value) -> Value| {
+        let edges = connection["edges"].as_array().unwrap().iter();
+        edges.map(|edge| get(edge).as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (ids, cursors) = (texts(&|edge| edge["node"]["id"].clone()), texts(&|edge| edge["cursor"].clone()));
+    let info = connection["pageInfo"].clone();
+    assert_eq!(info["startCursor"].as_str(), cursors.first().map(String::as_str));
+    assert_eq!(info["endCursor"].as_str(), cursors.last().map(String::as_str));
+    (ids, cursors, info)
+}
+
+/// The message and the field of an error that refuses arguments.
+async fn refused(admin: &Admin<'_>, arguments: &str) -> String {
+    let query = format!("{{ task_connection({arguments}) {{ edges {{ cursor }} }} }}");
+    let answer = send(admin.server, Some(&admin.token), &query, Value::Null).await.json();
+    let extensions = &answer["errors"][0]["extensions"];
+    assert_eq!(extensions["code"], "invalid_request", "{answer}");
+    extensions["field"].as_str().unwrap_or_default().to_owned()
+}
+
+on_both_engines! {
+    async fn connections_keep_the_rules_of_relay(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        for (sort, of_rest) in [
+            ("", "sort="),
+            (r#"sort: [{ field: "priority", direction: desc }, { field: "title" }]"#, "sort=-priority,title"),
+            (r#"sort: { field: "priority" }, where: { done: { eq: true } }"#, "sort=priority&done=true"),
+        ] {
+            let all = admin.get(&format!("/api/v1/data/task?{of_rest}&pageSize=100")).await.data();
+            let all: Vec<String> = all.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
+            let (ids, cursors, info) = edges(&admin, &format!("first: 100, {sort}")).await;
+            assert_eq!((&ids, &info["hasNextPage"], &info["hasPreviousPage"]), (&all, &json!(false), &json!(false)));
+            let count = all.len();
+            // The specification: apply `after` and `before` to all edges, then `first` or `last`.
+            for (after, before) in [(None, None), (Some(3), None), (None, Some(7)), (Some(2), Some(9)), (Some(0), Some(1)), (Some(count - 1), None)] {
+                let from = after.map_or(0, |after| after + 1);
+                let until = before.unwrap_or(count);
+                let mut range = String::new();
+                for (name, place) in [("after", after), ("before", before)] {
+                    if let Some(place) = place {
+                        range.push_str(&format!("{name}: \"{}\", ", cursors[place]));
+                    }
+                }
+                for size in [0, 1, 4, 50] {
+                    let (first, _, info) = edges(&admin, &format!("{range} first: {size}, {sort}")).await;
+                    let end = until.min(from + size);
+                    assert_eq!(first, all[from..end], "{range} first {size} {sort}");
+                    assert_eq!((&info["hasPreviousPage"], &info["hasNextPage"]), (&json!(from > 0), &json!(end < count)), "{range} first {size} {sort}");
+                    let (last, _, info) = edges(&admin, &format!("{range} last: {size}, {sort}")).await;
+                    let begin = from.max(until.saturating_sub(size));
+                    assert_eq!(last, all[begin..until], "{range} last {size} {sort}");
+                    assert_eq!((&info["hasPreviousPage"], &info["hasNextPage"]), (&json!(begin > 0), &json!(until < count)), "{range} last {size} {sort}");
+                }
+            }
+        }
+        // Without a number, a connection has a page of the usual size, next to its cursor.
+        let (ids, cursors, _) = edges(&admin, "first: 100").await;
+        assert_eq!(edges(&admin, "after: \"\"").await.0, ids);
+        assert_eq!(edges(&admin, &format!("before: \"{}\"", cursors[5])).await.0, ids[..5]);
+        assert_eq!(edges(&admin, "last: 3, before: \"\"").await.0, ids[20..]);
+        // A cursor of REST is one of GraphQL, if the list is the same.
+        let of_rest = admin.get("/api/v1/data/task?cursor=&limit=4").await.json()["pagination"]["endCursor"].clone();
+        assert_eq!(edges(&admin, &format!("first: 2, after: {of_rest}")).await.0, ids[4..6]);
+    }
+
+    async fn connections_select_what_clients_ask_for(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let query = r#"query($size: Int, $after: String, $where: Task_Where) {
+            page: task_connection(first: $size, after: $after, where: $where, filter: [{ field: "done", value: true }], search: "TASK", sort: [{ field: "title" }]) { ...C }
+        }
+        fragment C on Task_Connection { __typename total: totalCount edges { ...E } pageInfo { ...I again: endCursor } }
+        fragment E on Task_Edge { __typename at: cursor node { name: title project { name } } }
+        fragment I on PageInfo { __typename hasNextPage endCursor }"#;
+        let variables = json!({ "size": 2, "where": { "title": { "lt": "task 10" } } });
+        let first = data(&admin, query, variables.clone()).await["page"].clone();
+        assert_eq!((&first["__typename"], &first["total"]), (&json!("Task_Connection"), &json!(5)));
+        let node = json!({ "name": "task 02", "project": { "name": "bakery" } });
+        let edge = &first["edges"][1];
+        assert_eq!(*edge, json!({ "__typename": "Task_Edge", "at": edge["at"], "node": node }));
+        let info = json!({ "__typename": "PageInfo", "hasNextPage": true, "endCursor": edge["at"], "again": edge["at"] });
+        assert_eq!(first["pageInfo"], info);
+        let mut next = variables;
+        next["after"] = edge["at"].clone();
+        let next = data(&admin, query, next).await["page"].clone();
+        let names: Vec<&Value> = next["edges"].as_array().unwrap().iter().map(|edge| &edge["node"]["name"]).collect();
+        assert_eq!(names, ["task 04", "task 06"]);
+        // Only what is selected is read.
+        let bare = data(&admin, "{ task_connection(first: 1) { pageInfo { hasNextPage } } }", Value::Null).await;
+        assert_eq!(bare, json!({ "task_connection": { "pageInfo": { "hasNextPage": true } } }));
+        let ty = data(&admin, "{ __type(name: \"PageInfo\") { fields { name type { kind name } } } }", Value::Null).await;
+        let fields: Vec<(&str, &str)> = ty["__type"]["fields"].as_array().unwrap().iter()
+            .map(|field| (field["name"].as_str().unwrap(), field["type"]["kind"].as_str().unwrap())).collect();
+        assert_eq!(fields, [("hasNextPage", "NON_NULL"), ("hasPreviousPage", "NON_NULL"), ("startCursor", "SCALAR"), ("endCursor", "SCALAR")]);
+    }
+
+    async fn wrong_arguments_of_a_connection_are_refused(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let (_, cursors, _) = edges(&admin, "first: 3").await;
+        let cursor = &cursors[1];
+        for (arguments, field) in [
+            ("first: 1, last: 1".to_owned(), "last"),
+            ("first: -1".to_owned(), "first"),
+            ("last: -1".to_owned(), "last"),
+            ("after: \"x\"".to_owned(), "after"),
+            ("last: 2, before: \"x\"".to_owned(), "before"),
+            (format!("after: \"{cursor}A\""), "after"),
+            (format!("after: \"{cursor}\", sort: [{{ field: \"title\" }}]"), "after"),
+            (format!("before: \"{cursor}\", search: \"task\""), "before"),
+            (format!("after: \"{cursor}\", where: {{ done: {{ eq: true }} }}"), "after"),
+            (format!("after: \"{cursor}\", filter: [{{ field: \"done\", value: true }}]"), "after"),
+        ] {
+            assert_eq!(refused(&admin, &arguments).await, field, "{arguments}");
+        }
+        for query in [
+            "{ task_connection(page: 1) { totalCount } }",
+            "{ task_connection(offset: 0) { totalCount } }",
+            "{ task_connection { edges } }",
+            "{ task_connection { data { id } } }",
+            "{ task_connection { edges { id } } }",
+            "{ task_connection { pageInfo { page } } }",
+            "{ task_connection { pageInfo } }",
+            "{ task_connection(first: \"1\") { totalCount } }",
+            "{ task(first: 1) { data { id } } }",
+        ] {
+            assert!(!codes(&server, Some(&admin.token), query, Value::Null).await.is_empty(), "{query}");
+        }
+        let unknown = codes(&server, Some(&admin.token), "{ task_connection(sort: [{ field: \"colour\" }]) { totalCount } }", Value::Null).await;
+        assert_eq!(unknown, ["unknown_field"]);
+        // Another user's cursor, and a user without the right.
+        let bob = server.with_token(server.sign_up("bob").await);
+        let query = format!("{{ task_connection(after: \"{cursor}\") {{ totalCount }} }}");
+        assert_eq!(codes(&server, Some(&bob.token), &query, Value::Null).await, ["forbidden"]);
+    }
+
+    async fn names_that_objects_have_already_stay_theirs(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.define("task_connection", json!([{ "name": "label", "type": "text" }])).await;
+        admin.make("task_connection", json!({ "label": "x" })).await;
+        let found = data(&admin, "{ task_connection { data { label } } task_connection_connection { edges { node { label } } } }", Value::Null).await;
+        let expected = json!({ "task_connection": { "data": [{ "label": "x" }] }, "task_connection_connection": { "edges": [{ "node": { "label": "x" } }] } });
+        assert_eq!(found, expected);
+        // The Relay specification requires the name `PageInfo`. If an object has it, there are no connections.
+        admin.define("page_info", json!([{ "name": "number", "type": "integer" }])).await;
+        admin.make("page_info", json!({ "number": 7 })).await;
+        let found = data(&admin, "{ page_info { data { number } } }", Value::Null).await;
+        assert_eq!(found, json!({ "page_info": { "data": [{ "number": 7 }] } }));
+        let query = "{ task_connection_connection { totalCount } }";
+        assert_eq!(codes(&server, Some(&admin.token), query, Value::Null).await, ["not_found"]);
+        let ty = data(&admin, "{ __type(name: \"PageInfo\") { fields { name } } }", Value::Null).await;
+        assert!(ty["__type"]["fields"].to_string().contains("number"), "{ty}");
+    }
+}
