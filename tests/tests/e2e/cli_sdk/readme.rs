@@ -137,6 +137,8 @@ on_sqlite_first! {
             r#""structuredContent":{"data":{"id":""#,
             r#""structuredContent":{"data":[{"id":""#,
             r#""totalCount":1"#,
+            r#""title":"Buy flour""#,
+            r#""hasNextPage":false,"hasPreviousPage":true,"startCursor":""#,
             r#"{\"error\":\"forbidden\""#,
             "notifications/tools/list_changed",
         ] {
@@ -154,6 +156,7 @@ on_sqlite_first! {
             r#""kitchen":{"name":"bakery","dish_by_kitchen":[{"title":"Buy cream for éclairs"}]}}],"pagination":{"totalCount":1,"hasNextPage":false}}"#,
             r#""dish_aggregate":{"value":7,"filteredCount":1}"#,
             r#""dish_groups":{"data":[{"group":{"state":"open"},"count":1,"avg_priority":7"#,
+            r#""node":{"title":"Buy cream for éclairs"}}],"pageInfo":{"hasNextPage":false,"endCursor":""#,
             r#"{"data":{"update_dish":{"state":"done","priority":8}}}"#,
             "event: next",
             r#"{"data":{"events":{"topic":"data.dish.updated""#,
@@ -164,11 +167,15 @@ on_sqlite_first! {
         assert!(!text.contains(r#""errors""#), "{all}");
     }
 
-    async fn the_tour_of_batches_works(engine: Engine) {
+    async fn the_tour_of_data_works(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/data.md"), &server).await;
         let answers = shown(&text);
-        let [batch] = answers.as_slice() else { panic!("{all}") };
+        let [first, next, back, batch] = answers.as_slice() else { panic!("{all}") };
+        assert_eq!(field_of_each(first, "title"), json!(["Chant", "Elegy"]), "{all}");
+        assert_eq!(field_of_each(next, "title"), json!(["Aria", "Dirge"]), "{all}");
+        assert_eq!(back["data"], first["data"], "{all}");
+        assert_eq!((&first["pagination"]["hasPreviousPage"], &first["pagination"]["totalCount"]), (&json!(false), &Value::Null), "{all}");
         let [crew, sailor, changed] = batch["data"].as_array().unwrap().as_slice() else { panic!("{all}") };
         assert_eq!((&crew["created"], &crew["data"]["name"]), (&json!(true), &json!("north")), "{all}");
         assert_eq!((&sailor["data"]["crew_id"], &changed["data"]["trips"]), (&crew["data"]["id"], &json!(7)), "{all}");
