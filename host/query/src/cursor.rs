@@ -138,7 +138,10 @@ pub(crate) struct Range {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// This number of keys, compared as one, is beyond the position's values.
-    Beyond { keys: usize, or_equal: bool },
+    Beyond {
+        keys: usize,
+        or_equal: bool,
+    },
     Null,
     NotNull,
 }
@@ -171,13 +174,10 @@ pub(crate) fn ranges(keys: &[Key], values: &[Value], or_equal: bool) -> Vec<Rang
             }
             continue;
         }
-        match &mut open {
-            // Keys are compared as one if all have the same direction, and if only the first one can be null.
-            Some((begins, ends))
-                if keys[*begins..*ends].iter().all(|other| other.descends == key.descends && !other.is_nullable) =>
-            {
-                *begins = place;
-            }
+        // Keys are compared as one if all have the same direction, and if only the first one can be null.
+        let fits = |other: &Key| other.descends == key.descends && !other.is_nullable;
+        match open {
+            Some((begins, ends)) if keys[begins..ends].iter().all(fits) => open = Some((place, ends)),
             _ => {
                 close(&mut ranges, &mut open);
                 open = Some((place, place + 1));
@@ -314,7 +314,9 @@ mod tests {
                         let ranges = ranges(&keys, &position.map(value), or_equal);
                         let found: Vec<[Option<i64>; 3]> = ranges
                             .iter()
-                            .flat_map(|range| rows.iter().filter(|row| holds(*range, &keys, &row[..], &position[..])).copied())
+                            .flat_map(|range| {
+                                rows.iter().filter(move |row| holds(*range, &keys, &row[..], &position[..])).copied()
+                            })
                             .collect();
                         assert_eq!(found, rows[place + usize::from(!or_equal)..], "{keys:?} {position:?} {ranges:?}");
                         checked += 1;

@@ -68,7 +68,8 @@ impl CursorPurpose {
             })
             .collect();
         // A filter on a field that is called `after`.
-        let of_fields = cursors.iter().filter(|sent| sent.is_of_query && plan.object.column_index(sent.parameter.name()).is_some());
+        let of_fields =
+            cursors.iter().filter(|sent| sent.is_of_query && plan.object.column_index(sent.parameter.name()).is_some());
         filters.extend(of_fields.map(|sent| json!([sent.parameter.name(), "eq", "text", sent.text])));
         filters.sort_by_cached_key(Value::to_string);
         let wheres: Vec<String> = wheres
@@ -84,7 +85,7 @@ impl CursorPurpose {
         // A block may see more than the caller for whom it acts.
         let block = match &caller.authority {
             Authority::Own(_) => None,
-            Authority::Block { name, .. } => Some(name.as_ref()),
+            Authority::Block { name, .. } => Some(&**name),
         };
         let bound = json!([owner(caller), block, plan.object.id, plan.order_keys(), search, filters, wheres]);
         CursorPurpose(format!("cursor:{}", hash_token(&bound.to_string())))
@@ -113,8 +114,10 @@ impl CursorPurpose {
 fn owner(caller: &Caller) -> Value {
     match (&caller.principal, caller.quota_owner()) {
         (Principal::Known(actor), _) => json!(["user", actor.user_id, actor.api_key_id]),
-        (Principal::Anonymous, QuotaOwner::Address(address)) => json!(["address", address.to_string(), caller.basis.is_service()]),
-        (Principal::Anonymous, QuotaOwner::Block(block)) => json!(["block", block.as_ref()]),
+        (Principal::Anonymous, QuotaOwner::Address(address)) => {
+            json!(["address", address.to_string(), caller.basis.is_service()])
+        }
+        (Principal::Anonymous, QuotaOwner::Block(block)) => json!(["block", &**block]),
         (Principal::Anonymous, QuotaOwner::Service | QuotaOwner::User(_) | QuotaOwner::Key(_)) => json!(["service"]),
     }
 }

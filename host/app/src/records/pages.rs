@@ -35,7 +35,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// The position from which rows are read.
-    fn from(&self) -> Option<&Position> {
+    fn begins_at(&self) -> Option<&Position> {
         match self.paging.end {
             End::First => self.after.as_ref(),
             End::Last => self.before.as_ref(),
@@ -43,7 +43,7 @@ impl Window {
     }
 
     /// The position at which reading stops, and the order of the rows there, compared with it.
-    fn until(&self) -> Option<(&Position, Ordering)> {
+    fn stops_at(&self) -> Option<(&Position, Ordering)> {
         match self.paging.end {
             End::First => self.before.as_ref().map(|until| (until, Ordering::Less)),
             End::Last => self.after.as_ref().map(|until| (until, Ordering::Greater)),
@@ -54,7 +54,7 @@ impl Window {
 /// Whether reading a list needs several statements.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
     let counts = plan.with_count && !plan.knows_total(dialect);
-    let has_parts = window.is_some_and(|window| plan.parts(dialect, window.paging.end, window.from()).len() > 1);
+    let has_parts = window.is_some_and(|window| plan.parts(dialect, window.paging.end, window.begins_at()).len() > 1);
     !plan.expand.is_empty() || counts || has_parts
 }
 
@@ -165,7 +165,7 @@ pub(crate) async fn run_by_cursor(
     let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX - 1);
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    for part in plan.parts(dialect, end, window.from()) {
+    for part in plan.parts(dialect, end, window.begins_at()) {
         let statement = sql::list_part(dialect, &plan, &part, rows_max + 1 - records.len());
         let found = budget.fetch(connection, statement, &columns, plan.hidden.len()).await;
         records.extend(found.map_err(|error| error.on(object))?);
@@ -174,7 +174,7 @@ pub(crate) async fn run_by_cursor(
         }
     }
     let read = records.len();
-    if let Some((until, order)) = window.until() {
+    if let Some((until, order)) = window.stops_at() {
         let mut kept = 0;
         for record in &records {
             let position = String::from_utf8(position_of(&plan, record)?).map_err(Error::internal)?;
@@ -189,7 +189,7 @@ pub(crate) async fn run_by_cursor(
     records.truncate(rows_max);
     let has_more = records.len() < read;
     // Before the first row that was read there are only rows up to the position.
-    let has_behind = match window.from() {
+    let has_behind = match window.begins_at() {
         None => false,
         Some(from) => {
             let mut found = false;

@@ -80,8 +80,7 @@ impl<'d> Execution<'d> {
         let records: Vec<&RawValue> = serde_json::from_slice(&rows).map_err(Error::internal)?;
         let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
         let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| cursors.of_each.as_slice());
-        let edges: Vec<Edge<'_>> =
-            records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
+        let edges: Vec<Edge<'_>> = records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
             let begun = answer.json.len();

@@ -117,7 +117,8 @@ pub(super) fn of_list() -> impl Iterator<Item = ListParameter> {
 
 /// The parameters of lists that aggregates have too.
 pub(super) fn of_aggregate() -> impl Iterator<Item = ListParameter> {
-    of_list().filter(|parameter| !parameter.is_of_cursors() && !matches!(parameter, ListParameter::Select | ListParameter::Expand))
+    of_list()
+        .filter(|parameter| !parameter.is_of_cursors() && !matches!(parameter, ListParameter::Select | ListParameter::Expand))
 }
 
 /// The description of a list's parameter for an aggregate.

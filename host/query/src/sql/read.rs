@@ -52,14 +52,7 @@ pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Opti
     rows(dialect, plan, &Part::default(), names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
-fn rows(
-    dialect: Dialect,
-    plan: &ListPlan,
-    part: &Part,
-    names: &[NamePlan],
-    with_total: bool,
-    limit: Option<i64>,
-) -> Statement {
+fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());

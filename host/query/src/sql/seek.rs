@@ -207,10 +207,7 @@ mod tests {
         let position = plan.position(&format!("[3,\"{ID}\"]")).expect("a position");
         let parts = plan.parts_behind(Dialect::Sqlite, End::First, &position);
         let texts: Vec<String> = parts.iter().map(|part| sql::part_has_rows(Dialect::Sqlite, &plan, part).sql).collect();
-        assert_eq!(
-            texts,
-            [r#"SELECT 1 FROM "task" WHERE ("rank" IS NULL) = 0 AND ("rank", "id") <= (?1, ?2) LIMIT 1"#]
-        );
+        assert_eq!(texts, [r#"SELECT 1 FROM "task" WHERE ("rank" IS NULL) = 0 AND ("rank", "id") <= (?1, ?2) LIMIT 1"#]);
     }
 
     #[test]

@@ -137,8 +137,25 @@ async fn fill(admin: &Admin<'_>) {
 }
 
 const FIELDS: [&str; 19] = [
-    "id", "name", "title", "code", "rank", "level", "big", "price", "weight", "done", "day", "at", "hour", "state", "key", "shelf_id",
-    "created_at", "updated_at", "created_by",
+    "id",
+    "name",
+    "title",
+    "code",
+    "rank",
+    "level",
+    "big",
+    "price",
+    "weight",
+    "done",
+    "day",
+    "at",
+    "hour",
+    "state",
+    "key",
+    "shelf_id",
+    "created_at",
+    "updated_at",
+    "created_by",
 ];
 
 on_both_engines! {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::ListPlan;
-use blockbase_query::{
-    Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Statement, Variables, sql,
-};
+use blockbase_query::{Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Statement, Variables, sql};
 use blockbase_schema::{Object, Registry, StoredObject, time};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};

@@ -167,7 +167,10 @@ fn cursor_parameters(object: &Object) -> Vec<Value> {
             cursor,
         ),
     ];
-    parameters.into_iter().filter(|parameter| parameter["name"].as_str().is_none_or(|name| object.column_index(name).is_none())).collect()
+    parameters
+        .into_iter()
+        .filter(|parameter| parameter["name"].as_str().is_none_or(|name| object.column_index(name).is_none()))
+        .collect()
 }
 
 /// The order and the columns of records.
@@ -248,9 +251,8 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
             ListParameter::Offset => parameters.push(offset.clone()),
             ListParameter::Select => parameters.push(select.clone()),
             ListParameter::Expand => parameters.push(expand(relations)),
-            ListParameter::Count => parameters.push(count_parameter(
-                "Whether the total is counted. The default is `exact`, and `none` for pages by cursors.",
-            )),
+            ListParameter::Count => parameters
+                .push(count_parameter("Whether the total is counted. The default is `exact`, and `none` for pages by cursors.")),
         }
     }
     parameters.extend(filters(components, object, type_name, &taken(&[])));

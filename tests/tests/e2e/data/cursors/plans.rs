@@ -25,7 +25,8 @@ async fn make_rows(admin: &Admin<'_>, rows: usize) {
     for begin in (0..rows).step_by(1000) {
         let rows: Vec<Value> = (begin..begin + 1000)
             .map(|row| {
-                let (rank, kind) = if row % 10 == 9 { (Value::Null, Value::Null) } else { (json!(row), json!(format!("k{}", row % 10))) };
+                let (rank, kind) =
+                    if row % 10 == 9 { (Value::Null, Value::Null) } else { (json!(row), json!(format!("k{}", row % 10))) };
                 json!({ "rank": rank, "code": format!("c{row:07}"), "kind": kind, "part": row / 10 % 500, "free": row % 7 })
             })
             .collect();
@@ -127,7 +128,7 @@ on_both_engines! {
                 times.sort();
                 times[times.len() / 2]
             });
-            println!("{:?} {sort}: page 1 {one:?}, page 2 {two:?}, page 10,000 {deep:?}", server.engine());
+            eprintln!("{:?} {sort}: page 1 {one:?}, page 2 {two:?}, page 10,000 {deep:?}", server.engine());
             assert!(deep < two * 3 / 2 + Duration::from_micros(300), "{sort}: page 2 {two:?}, page 10,000 {deep:?}");
             assert!(deep < one * 3 + Duration::from_micros(500), "{sort}: page 1 {one:?}, page 10,000 {deep:?}");
         }
