@@ -131,6 +131,7 @@ fn group_parameter(parameter: ListParameter) -> Value {
                 .to_owned()
         }
         ListParameter::PageSize => format!("The number of groups on a page, at most {PAGE_SIZE_MAX}."),
+        ListParameter::Count => "`none` leaves out the total and saves the time to count.".to_owned(),
         _ => return described,
     };
     described["description"] = json!(text);
