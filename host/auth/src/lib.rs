@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cookie;
+mod digest;
 mod etag;
 mod password;
 mod principal;
@@ -14,6 +15,7 @@ mod signature;
 mod token;
 
 pub use cookie::CookieSigner;
+pub use digest::sha256_hex;
 pub use etag::{EtagKey, RecordVersion};
 pub use password::{HashError, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};

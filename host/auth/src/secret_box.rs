@@ -1,5 +1,5 @@
-//! Encryption of stored secrets, and of values that clients send back. The key is derived from the master secret, and its id is stored
-//! with each stored secret.
+//! Encryption of stored secrets, and of values that clients send back. Each has a key of its own, which is derived from the master
+//! secret. The id of the first key is stored with each stored secret.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -35,6 +35,8 @@ pub enum Unsealed {
 pub struct SecretBox {
     cipher: XChaCha20Poly1305,
     key_id: String,
+    /// Encrypts what clients keep.
+    client_cipher: XChaCha20Poly1305,
 }
 
 impl SecretBox {
@@ -46,7 +48,10 @@ impl SecretBox {
         derive.expand(b"key 1", &mut key).map_err(|error| error.to_string())?;
         derive.expand(b"key id 1", &mut key_id).map_err(|error| error.to_string())?;
         let cipher = XChaCha20Poly1305::new_from_slice(&key).map_err(|error| error.to_string())?;
-        Ok(SecretBox { cipher, key_id: hex::encode(key_id) })
+        let derive = Hkdf::<Sha256>::new(Some(b"blockbase texts of clients"), master_secret);
+        derive.expand(b"key 1", &mut key).map_err(|error| error.to_string())?;
+        let client_cipher = XChaCha20Poly1305::new_from_slice(&key).map_err(|error| error.to_string())?;
+        Ok(SecretBox { cipher, key_id: hex::encode(key_id), client_cipher })
     }
 
     /// The id of the key that encrypts. It reveals nothing about the key.
@@ -59,7 +64,7 @@ impl SecretBox {
     /// # Errors
     /// If the system cannot provide randomness.
     pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
-        Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
+        Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(encrypted(&self.cipher, purpose, secret.as_bytes())?) })
     }
 
     /// Does the same as [`SecretBox::seal`] for a large value. Returns the key's id, the nonce, and the ciphertext with its tag
@@ -68,7 +73,7 @@ impl SecretBox {
     /// # Errors
     /// If the system cannot provide randomness.
     pub fn seal_bytes(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
-        Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
+        Ok([self.key_id.as_bytes(), &encrypted(&self.cipher, purpose, secret)?].concat())
     }
 
     /// Decrypts a value from [`SecretBox::seal_bytes`].
@@ -80,7 +85,7 @@ impl SecretBox {
         if key_id != self.key_id.as_bytes() {
             return Err(Unsealed::OtherKey);
         }
-        self.decrypted(purpose, encrypted)
+        decrypted(&self.cipher, purpose, encrypted)
     }
 
     /// Encrypts a value for a client that sends it back, as text for URLs.
@@ -88,7 +93,7 @@ impl SecretBox {
     /// # Errors
     /// If the system cannot provide randomness.
     pub fn seal_text(&self, purpose: &str, secret: &[u8]) -> Result<String, String> {
-        Ok(URL_SAFE_NO_PAD.encode(self.encrypted(purpose, secret)?))
+        Ok(URL_SAFE_NO_PAD.encode(encrypted(&self.client_cipher, purpose, secret)?))
     }
 
     /// Decrypts a value from [`SecretBox::seal_text`].
@@ -96,27 +101,12 @@ impl SecretBox {
     /// # Errors
     /// If the value was encrypted under another key or for another purpose, or if it was changed.
     pub fn open_text(&self, purpose: &str, sealed: &str) -> Result<Vec<u8>, Unsealed> {
-        self.decrypted(purpose, &URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Unsealed::Broken)?)
+        decrypted(&self.client_cipher, purpose, &URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Unsealed::Broken)?)
     }
 
     /// The number of characters of a value that [`SecretBox::seal_text`] has made from this number of bytes.
     pub const fn sealed_chars(bytes: usize) -> usize {
         ((NONCE_BYTES + bytes + TAG_BYTES) * 4).div_ceil(3)
-    }
-
-    /// The nonce and the ciphertext with its tag.
-    fn encrypted(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
-        let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
-        let payload = Payload { msg: secret, aad: purpose.as_bytes() };
-        let encrypted = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|error| error.to_string())?;
-        Ok([&nonce[..], &encrypted].concat())
-    }
-
-    fn decrypted(&self, purpose: &str, bytes: &[u8]) -> Result<Vec<u8>, Unsealed> {
-        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealed::Broken)?;
-        let payload = Payload { msg: encrypted, aad: purpose.as_bytes() };
-        self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)
     }
 
     /// # Errors
@@ -126,8 +116,23 @@ impl SecretBox {
             return Err(Unsealed::OtherKey);
         }
         let bytes = hex::decode(&sealed.ciphertext).map_err(|_| Unsealed::Broken)?;
-        String::from_utf8(self.decrypted(purpose, &bytes)?).map_err(|_| Unsealed::Broken)
+        String::from_utf8(decrypted(&self.cipher, purpose, &bytes)?).map_err(|_| Unsealed::Broken)
     }
+}
+
+/// The nonce and the ciphertext with its tag.
+fn encrypted(cipher: &XChaCha20Poly1305, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
+    let mut nonce = [0; NONCE_BYTES];
+    getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
+    let payload = Payload { msg: secret, aad: purpose.as_bytes() };
+    let encrypted = cipher.encrypt(&XNonce::from(nonce), payload).map_err(|error| error.to_string())?;
+    Ok([&nonce[..], &encrypted].concat())
+}
+
+fn decrypted(cipher: &XChaCha20Poly1305, purpose: &str, bytes: &[u8]) -> Result<Vec<u8>, Unsealed> {
+    let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealed::Broken)?;
+    let payload = Payload { msg: encrypted, aad: purpose.as_bytes() };
+    cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)
 }
 
 #[cfg(test)]
@@ -172,6 +177,9 @@ mod tests {
             assert_eq!(here.open_text("cursor:1", &sealed), Ok(secret));
             assert_eq!(here.open_text("cursor:2", &sealed), Err(Unsealed::Broken));
             assert_eq!(elsewhere.open_text("cursor:1", &sealed), Err(Unsealed::Broken));
+            // Stored secrets have another key.
+            let bytes = URL_SAFE_NO_PAD.decode(&sealed).expect("a text for URLs");
+            assert_eq!(decrypted(&here.cipher, "cursor:1", &bytes), Err(Unsealed::Broken));
             for place in 0..sealed.len() {
                 let other = if sealed.as_bytes()[place] == b'A' { "B" } else { "A" };
                 let mut changed = sealed.clone();

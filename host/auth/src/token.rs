@@ -1,6 +1,6 @@
 //! Session tokens, API keys, tickets and the tokens of links: 256 random bits in base62. Only their SHA-256 is stored.
 
-use sha2::{Digest, Sha256};
+use crate::digest::sha256_hex;
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_BYTES: usize = 32;
@@ -115,7 +115,7 @@ impl StreamTicket {
 
 /// SHA-256 of a token, in hexadecimal. A token has 256 random bits, so it needs no salt and no slow hash.
 pub fn hash_token(token: &str) -> String {
-    hex::encode(Sha256::digest(token.as_bytes()))
+    sha256_hex(token)
 }
 
 /// A big-endian number in base 62, padded to its full width.

@@ -5,7 +5,7 @@
 //!
 //! **Ranges.** The rows beyond a position are divided so that each range is one run of an index. After the position `(3, x)` in the
 //! order of `priority` and `id`, ascending, the ranges are: `(priority, id) > (3, x)`, and `priority IS NULL`. With a key in another
-//! direction, or with one that can be null, more ranges are needed. If no index has the order, one statement reads all ranges.
+//! direction, or with one that can be null, more ranges are needed. One statement reads all ranges to which no index leads.
 
 use blockbase_schema::{Error, Object, Result, Value};
 
@@ -23,11 +23,13 @@ pub struct CursorParameter {
 }
 
 impl CursorParameter {
-    pub(crate) fn is_filter(&self, object: &Object) -> bool {
+    /// Whether it is a filter on a field of the object.
+    pub fn is_filter(&self, object: &Object) -> bool {
         self.is_of_query && self.parameter.yields_to_field() && object.column_index(self.parameter.name()).is_some()
     }
 
-    pub(crate) fn filter(&self) -> Filter {
+    /// The parameter as a filter.
+    pub fn filter(&self) -> Filter {
         let (field, value) = (self.parameter.name().to_owned(), FilterValue::Text(self.text.clone()));
         Filter { field, operator: Operator::DEFAULT, value }
     }
@@ -40,6 +42,22 @@ pub enum End {
     Last,
 }
 
+/// The records of a page whose cursors the answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CursorsOf {
+    None,
+    /// The first and the last record.
+    Ends,
+    Each,
+}
+
+/// A connection of GraphQL: a page by cursors that needs no parameter of cursors.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionPaging {
+    pub end: End,
+    pub cursors_of: CursorsOf,
+}
+
 /// A page by cursors, as a request asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorPaging {
@@ -49,13 +67,12 @@ pub struct CursorPaging {
     pub before: Option<String>,
     /// The end of the range from which the page is taken.
     pub end: End,
-    /// Whether each record of the answer has a cursor.
-    pub of_each: bool,
+    pub cursors_of: CursorsOf,
 }
 
 /// Separates filters on fields with names such as `after` from the parameters of cursors. The page is `None` without such parameters.
 ///
-/// `page_by` is the parameter that selects the page by its number, and `connection` the end that a connection of GraphQL asks for.
+/// `page_by` is the parameter that selects the page by its number.
 ///
 /// # Errors
 /// `invalid_request` for a parameter that occurs twice, for an invalid `cursor`, and for a page that is also selected by its number.
@@ -63,7 +80,7 @@ pub(crate) fn split(
     object: &Object,
     sent: &[CursorParameter],
     page_by: Option<ListParameter>,
-    connection: Option<End>,
+    connection: Option<ConnectionPaging>,
 ) -> Result<(Vec<Filter>, Option<CursorPaging>)> {
     let (filters, others): (Vec<&CursorParameter>, Vec<_>) = sent.iter().partition(|sent| sent.is_filter(object));
     let filters = filters.into_iter().map(CursorParameter::filter);
@@ -93,8 +110,8 @@ pub(crate) fn split(
     let paging = CursorPaging {
         after: cursor(after),
         before: cursor(before),
-        end: connection.unwrap_or(end),
-        of_each: connection.is_some(),
+        end: connection.map_or(end, |connection| connection.end),
+        cursors_of: connection.map_or(CursorsOf::Ends, |connection| connection.cursors_of),
     };
     Ok((filters.collect(), Some(paging)))
 }
@@ -200,6 +217,8 @@ pub struct Part {
     pub(crate) is_reversed: bool,
     /// The rows that belong to the part: those in any of these ranges. `None` for all rows.
     pub(crate) beyond: Option<(Position, Vec<Range>)>,
+    /// The number of keys whose order an index has within the part. 0 if no index leads to its rows.
+    pub(crate) led_keys: usize,
 }
 
 impl Part {
@@ -209,6 +228,17 @@ impl Part {
             Some((_, ranges)) if ranges.len() == 1 => ranges.first().copied(),
             _ => None,
         }
+    }
+
+    /// The number of keys that have the position's values in all rows of the part.
+    pub(crate) fn equal_keys(&self) -> usize {
+        let ranges = self.beyond.iter().flat_map(|(_, ranges)| ranges);
+        ranges.map(|range| range.equal).min().unwrap_or(0)
+    }
+
+    /// The number of keys that have the same value in all rows of the part.
+    pub(crate) fn constant_keys(&self) -> usize {
+        self.range().map_or_else(|| self.equal_keys(), Range::constant_keys)
     }
 }
 
@@ -356,7 +386,7 @@ mod tests {
         assert_eq!(asked(&[(Cursor, "false")]), Ok(None));
         let page = |after: Option<&str>, before: Option<&str>, end| {
             let (after, before) = (after.map(str::to_owned), before.map(str::to_owned));
-            Ok(Some(CursorPaging { after, before, end, of_each: false }))
+            Ok(Some(CursorPaging { after, before, end, cursors_of: CursorsOf::Ends }))
         };
         assert_eq!(asked(&[(Cursor, "")]), page(None, None, End::First));
         assert_eq!(asked(&[(Cursor, "true"), (After, "x")]), page(Some("x"), None, End::First));

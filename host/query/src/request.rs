@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::condition::Where;
-use crate::cursor::{CursorParameter, End};
+use crate::cursor::{ConnectionPaging, CursorParameter};
 use crate::expand::{Related, expand_paths};
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
 use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
@@ -66,8 +66,7 @@ pub struct ListRequest {
     pub page_by: Option<ListParameter>,
     /// The parameters of cursors, in the order in which they were sent.
     pub cursors: Vec<CursorParameter>,
-    /// For a connection of GraphQL: the end of the range from which its page is taken. Each record of its answer has a cursor.
-    pub connection: Option<End>,
+    pub connection: Option<ConnectionPaging>,
 }
 
 /// A request of an export: a list whose window has no default size and no maximum.

@@ -10,7 +10,7 @@ use blockbase_schema::Column;
 use crate::commit::Commit;
 use crate::committed_event::CommittedEvent;
 use crate::error::DbError;
-use crate::record::{Page, Record, SpooledRows};
+use crate::record::{Page, Record, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
 use crate::sql_trace::trace_sql;
@@ -145,18 +145,18 @@ impl Connection {
     /// All rows. The last `hidden` of `columns` are read but not shown.
     ///
     /// # Errors
-    /// The errors of [`Connection::fetch_json`].
+    /// [`DbError::AnswerTooLarge`] if the counted records have more bytes than `most`.
     pub async fn fetch_records(
         &mut self,
         statement: Statement,
         columns: &[&Column],
         hidden: usize,
-        bytes_max: usize,
+        most: RecordsMax,
     ) -> Result<Vec<Record>, DbError> {
         trace_sql(&statement.sql);
         match &mut self.inner {
-            Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, bytes_max),
-            Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, bytes_max).await,
+            Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, most),
+            Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, most).await,
         }
     }
 

@@ -64,7 +64,7 @@ pub use makers::{Maker, MakerPart, Suspension, SuspensionReason, Thing, ThingKin
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
 pub use read::{Cost, Read, ReadCost, Snapshot};
-pub use record::{Page, Record};
+pub use record::{Page, Record, RecordsMax};
 pub use room::Room;
 pub use row::Row;
 pub use spool::{Incomplete, Spool, SpoolReader, SpoolRoom, spool};

@@ -18,6 +18,22 @@ pub struct Record {
     extra: ExtraValues,
 }
 
+/// The size of the records that a statement may return.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordsMax {
+    /// The maximum number of bytes of the counted records.
+    pub bytes: usize,
+    /// The number of records whose bytes count, from the first one. A further record may only show that there are more.
+    pub counted: usize,
+}
+
+impl RecordsMax {
+    /// The bytes of all records count.
+    pub fn bytes(bytes: usize) -> RecordsMax {
+        RecordsMax { bytes, counted: usize::MAX }
+    }
+}
+
 /// The values that a statement selects after its columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExtraValues {

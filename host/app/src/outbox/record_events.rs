@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use blockbase_auth::{Actor, EtagKey};
 use blockbase_query::{Condition, GrantContext, Scope, Shapes, Statement, sql};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Result, TextBounds, system};
-use blockbase_store::{Connection, DbError, NewEvent, Record};
+use blockbase_store::{Connection, DbError, NewEvent, Record, RecordsMax};
 use uuid::Uuid;
 
 use crate::App;
@@ -229,10 +229,13 @@ impl WriteContext {
                 return Err(too_large());
             }
         }
-        let found = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| match error {
-            DbError::AnswerTooLarge => too_large(),
-            error => error.on(object),
-        })?;
+        let found =
+            connection.fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max)).await.map_err(
+                |error| match error {
+                    DbError::AnswerTooLarge => too_large(),
+                    error => error.on(object),
+                },
+            )?;
         self.touched.count(found.len(), found.iter().map(Record::bytes).sum())?;
         Ok(found)
     }

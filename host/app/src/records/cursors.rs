@@ -2,11 +2,13 @@
 //!
 //! A cursor contains values of the record to which it belongs, so it is encrypted. What it is bound to is not in it, but goes into the
 //! encryption: a cursor for somebody else, or for another list, does not open. It has no time limit and names no session.
+//!
+//! Long values do not fit into a cursor. It then contains the id of the record, and the values are read again.
 
-use blockbase_auth::{Principal, SecretBox, hash_token};
+use blockbase_auth::{Principal, SecretBox, sha256_hex};
 use blockbase_query::limits::{CURSOR_VALUES_BYTES_MAX, PAGE_SIZE_MAX};
 use blockbase_query::plan::ListPlan;
-use blockbase_query::{FilterValue, ListParameter, ListRequest, Position, Where};
+use blockbase_query::{CursorParameter, CursorsOf, Filter, FilterValue, ListParameter, ListRequest, Where};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result, json as json_text};
 use schemars::JsonSchema;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::{Authority, Caller};
-use crate::records::pages::{Page, Window};
+use crate::records::pages::{Mark, Page, Window};
 
 /// The maximum number of characters of a cursor.
 pub const CURSOR_CHARACTERS_MAX: usize = SecretBox::sealed_chars(CURSOR_VALUES_BYTES_MAX);
@@ -23,12 +25,19 @@ pub const CURSOR_CHARACTERS_MAX: usize = SecretBox::sealed_chars(CURSOR_VALUES_B
 /// The cursors of a page.
 #[derive(Debug)]
 pub struct PageCursors {
-    /// The cursors of the first and of the last record. `None` if the page is empty.
+    /// The cursors of the first and of the last record. `None` if the page is empty, and if the request asks for no cursors.
     pub start: Option<String>,
     pub end: Option<String>,
     pub has_previous_page: bool,
     /// The cursor of each record, if the request asks for them.
     pub of_each: Vec<String>,
+}
+
+impl PageCursors {
+    /// The number of bytes of all cursors.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.start, &self.end].into_iter().flatten().chain(&self.of_each).map(String::len).sum()
+    }
 }
 
 /// The page of an answer by cursors. `startCursor` and `endCursor` are null if the page is empty. `totalCount` is null unless the
@@ -57,22 +66,22 @@ impl CursorPaginationAnswer {
 pub(crate) struct CursorPurpose(String);
 
 impl CursorPurpose {
-    /// The caller, the object, the order, and the conditions as they were sent: `$now` has another value on the next page.
+    /// The caller, the object, the order, and the conditions as they are spelled in the request: `$now` has another value on the next
+    /// page.
     pub(crate) fn of(caller: &Caller, plan: &ListPlan, request: &ListRequest) -> CursorPurpose {
         let ListRequest { search, filters, wheres, cursors, .. } = request;
+        let of_fields = cursors.iter().filter(|sent| sent.is_filter(&plan.object)).map(CursorParameter::filter);
+        let of_fields: Vec<Filter> = of_fields.collect();
         let mut filters: Vec<Value> = filters
             .iter()
+            .chain(&of_fields)
             .map(|filter| match &filter.value {
                 FilterValue::Text(text) => json!([filter.field, filter.operator.name(), "text", text]),
                 FilterValue::Json(raw) => json!([filter.field, filter.operator.name(), "json", raw.get()]),
             })
             .collect();
-        // A filter on a field that is called `after`.
-        let of_fields =
-            cursors.iter().filter(|sent| sent.is_of_query && plan.object.column_index(sent.parameter.name()).is_some());
-        filters.extend(of_fields.map(|sent| json!([sent.parameter.name(), "eq", "text", sent.text])));
         filters.sort_by_cached_key(Value::to_string);
-        let wheres: Vec<String> = wheres
+        let mut wheres: Vec<String> = wheres
             .iter()
             .map(|asked| {
                 let text = match asked {
@@ -82,28 +91,30 @@ impl CursorPurpose {
                 json_text::compact(text).unwrap_or_else(|_| text.to_owned())
             })
             .collect();
+        wheres.sort();
         // A block may see more than the caller for whom it acts.
         let block = match &caller.authority {
             Authority::Own(_) => None,
             Authority::Block { name, .. } => Some(&**name),
         };
         let bound = json!([owner(caller), block, plan.object.id, plan.order_keys(), search, filters, wheres]);
-        CursorPurpose(format!("cursor:{}", hash_token(&bound.to_string())))
+        CursorPurpose(format!("cursor:{}", sha256_hex(&bound.to_string())))
     }
 
     /// # Errors
     /// `invalid_request` with the parameter as `field`.
-    fn open(&self, secrets: &SecretBox, plan: &ListPlan, parameter: ListParameter, cursor: &str) -> Result<Position> {
+    fn open(&self, secrets: &SecretBox, plan: &ListPlan, parameter: ListParameter, cursor: &str) -> Result<Mark> {
         let opened = match cursor.len() <= CURSOR_CHARACTERS_MAX {
             true => secrets.open_text(&self.0, cursor).ok(),
             false => None,
         };
-        let position = opened.and_then(|json| plan.position(std::str::from_utf8(&json).ok()?));
-        position.ok_or_else(|| {
+        let mark = opened.and_then(|json| Mark::read(plan, std::str::from_utf8(&json).ok()?));
+        mark.ok_or_else(|| {
             let name = parameter.name();
             let message = format!(
                 "`{name}` is no cursor of this list. A cursor belongs to one caller, and to a list with the same object, `sort` and \
-                conditions. An empty `{name}` begins again."
+                conditions. `{name}` with an empty text reads from the {} of the list.",
+                if parameter == ListParameter::Before { "end" } else { "beginning" }
             );
             Error::invalid_request(message).with_field(name)
         })
@@ -114,9 +125,7 @@ impl CursorPurpose {
 fn owner(caller: &Caller) -> Value {
     match (&caller.principal, caller.quota_owner()) {
         (Principal::Known(actor), _) => json!(["user", actor.user_id, actor.api_key_id]),
-        (Principal::Anonymous, QuotaOwner::Address(address)) => {
-            json!(["address", address.to_string(), caller.basis.is_service()])
-        }
+        (Principal::Anonymous, QuotaOwner::Address(address)) => json!(["address", address.to_string()]),
         (Principal::Anonymous, QuotaOwner::Block(block)) => json!(["block", &**block]),
         (Principal::Anonymous, QuotaOwner::Service | QuotaOwner::User(_) | QuotaOwner::Key(_)) => json!(["service"]),
     }
@@ -137,15 +146,15 @@ impl App {
         Ok(Some(Window { paging: paging.clone(), after, before }))
     }
 
-    /// Seals the positions of a page.
-    pub(crate) fn cursors_of(&self, page: &Page, of_each: bool, purpose: &CursorPurpose) -> Result<PageCursors> {
-        let seal = |position: &Vec<u8>| self.secrets.seal_text(&purpose.0, position).map_err(Error::internal);
-        let sealed = page.positions.iter().map(seal).collect::<Result<Vec<String>>>()?;
+    /// Seals the marks of a page.
+    pub(crate) fn cursors_of(&self, page: &Page, cursors_of: CursorsOf, purpose: &CursorPurpose) -> Result<PageCursors> {
+        let seal = |mark: &Vec<u8>| self.secrets.seal_text(&purpose.0, mark).map_err(Error::internal);
+        let sealed = page.marks.iter().map(seal).collect::<Result<Vec<String>>>()?;
         Ok(PageCursors {
             start: sealed.first().cloned(),
             end: sealed.last().cloned(),
             has_previous_page: page.has_previous_page,
-            of_each: if of_each { sealed } else { Vec::new() },
+            of_each: if cursors_of == CursorsOf::Each { sealed } else { Vec::new() },
         })
     }
 }

@@ -6,7 +6,7 @@ use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::EXPAND_RECORDS_MAX;
 use blockbase_query::sql::{self, Statement};
 use blockbase_schema::{Column, Error, Object, RelationShape, Result, json, system};
-use blockbase_store::{Connection, DbError, Record};
+use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
@@ -26,7 +26,7 @@ impl Budget {
         Budget { read: bytes_max, shown: bytes_max }
     }
 
-    /// Reads records within the bytes that are left.
+    /// Reads records within the bytes that are left. Only the first `counted` records count.
     ///
     /// # Errors
     /// `answer_too_large` if the records have more bytes than are left; otherwise the errors of the statement.
@@ -36,9 +36,10 @@ impl Budget {
         statement: Statement,
         columns: &[&Column],
         hidden: usize,
+        counted: usize,
     ) -> Result<Vec<Record>, DbError> {
-        let records = connection.fetch_records(statement, columns, hidden, self.read).await?;
-        self.read = self.read.saturating_sub(records.iter().map(Record::bytes).sum());
+        let records = connection.fetch_records(statement, columns, hidden, RecordsMax { bytes: self.read, counted }).await?;
+        self.read = self.read.saturating_sub(records.iter().take(counted).map(Record::bytes).sum());
         Ok(records)
     }
 
@@ -130,7 +131,7 @@ fn fetch<'a>(
         columns.extend(is_linked.then_some(id));
         let statement = sql::related(connection.dialect(), plan, keys);
         let hidden = plan.hidden.len() + usize::from(is_linked);
-        let found = budget.fetch(connection, statement, &columns, hidden).await;
+        let found = budget.fetch(connection, statement, &columns, hidden, usize::MAX).await;
         let found = found.map_err(|error| error.on(object))?;
         if found.len() > EXPAND_RECORDS_MAX {
             return Err(Error::invalid_request(format!(

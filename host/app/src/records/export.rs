@@ -201,7 +201,8 @@ impl App {
         let mut list = with_reading(caller, &grant_context, &known, bytes_of(&request.list.wheres), |reading| {
             ListPlan::new(&object, &access, &request.list, reading, Vec::new())
         })?;
-        if let (Some(_), Some(sent)) = (&list.cursor, request.list.cursors.first()) {
+        let asked = request.list.cursors.iter().find(|sent| !sent.is_filter(&object));
+        if let (Some(_), Some(sent)) = (&list.cursor, asked) {
             let name = sent.parameter.name();
             let message = format!("An export has no `{name}`. It has all rows, or the rows that `limit` and `offset` select.");
             return Err(Error::invalid_request(message).with_field(name));

@@ -6,9 +6,10 @@ use std::cmp::Ordering;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, SearchBy, Selection};
-use blockbase_query::{CursorPaging, Dialect, End, Position, sql};
-use blockbase_schema::{Column, ColumnType, Error, Result};
-use blockbase_store::{Connection, DbError, Record};
+use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Position, sql};
+use blockbase_schema::{Column, Error, Result};
+use blockbase_store::{Connection, DbError, Record, RecordsMax};
+use uuid::Uuid;
 
 use crate::records::expand::{Budget, expanded};
 
@@ -21,22 +22,74 @@ pub(crate) struct Page {
     pub(crate) total: Option<u64>,
     pub(crate) has_next_page: bool,
     pub(crate) has_previous_page: bool,
-    /// For a page by cursors: the positions of its first and last record, or of all its records, as JSON.
-    pub(crate) positions: Vec<Vec<u8>>,
+    /// For a page by cursors: the marks of its first and last record, of all its records, or of none, as JSON.
+    pub(crate) marks: Vec<Vec<u8>>,
 }
 
-/// The positions between which a page by cursors lies, and its request.
+/// What a cursor contains.
+#[derive(Debug)]
+pub(crate) enum Mark {
+    Position(Position),
+    /// A record whose position is too long for a cursor.
+    Record(Uuid),
+}
+
+impl Mark {
+    /// Reads a mark from JSON. `None` if it does not fit the keys of the list's order.
+    pub(crate) fn read(plan: &ListPlan, text: &str) -> Option<Mark> {
+        match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some(id) => id.parse().ok().map(Mark::Record),
+            None => plan.position(text).map(Mark::Position),
+        }
+    }
+
+    fn write(plan: &ListPlan, record: &Record) -> Result<Vec<u8>> {
+        let position = position_of(plan, record)?;
+        if position.len() <= CURSOR_VALUES_BYTES_MAX {
+            return Ok(position);
+        }
+        // The last key of every order is `id`.
+        let id = plan.order.last().and_then(|(index, _)| place_of(plan, *index));
+        Ok(record.cell(id.ok_or_else(|| Error::internal("an id was not read"))?).to_vec())
+    }
+}
+
+/// The marks between which a page by cursors lies, and its request.
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) paging: CursorPaging,
-    pub(crate) after: Option<Position>,
-    pub(crate) before: Option<Position>,
+    pub(crate) after: Option<Mark>,
+    pub(crate) before: Option<Mark>,
 }
 
 impl Window {
+    /// Whether the page lies after or before a mark.
+    fn is_bounded(&self) -> bool {
+        self.after.is_some() || self.before.is_some()
+    }
+}
+
+/// The positions between which a page lies.
+struct Between {
+    end: End,
+    after: Option<Position>,
+    before: Option<Position>,
+}
+
+impl Between {
+    /// Reads the positions of those marks that are only records.
+    ///
+    /// # Errors
+    /// `invalid_request` with `field` if the caller cannot read such a record any more.
+    async fn read(connection: &mut Connection, plan: &ListPlan, window: &Window, bytes_max: usize) -> Result<Between> {
+        let after = position_at(connection, plan, ListParameter::After, window.after.as_ref(), bytes_max).await?;
+        let before = position_at(connection, plan, ListParameter::Before, window.before.as_ref(), bytes_max).await?;
+        Ok(Between { end: window.paging.end, after, before })
+    }
+
     /// The position from which rows are read.
     fn begins_at(&self) -> Option<&Position> {
-        match self.paging.end {
+        match self.end {
             End::First => self.after.as_ref(),
             End::Last => self.before.as_ref(),
         }
@@ -44,7 +97,7 @@ impl Window {
 
     /// The position at which reading stops, and the order of the rows there, compared with it.
     fn stops_at(&self) -> Option<(&Position, Ordering)> {
-        match self.paging.end {
+        match self.end {
             End::First => self.before.as_ref().map(|until| (until, Ordering::Less)),
             End::Last => self.after.as_ref().map(|until| (until, Ordering::Greater)),
         }
@@ -54,8 +107,7 @@ impl Window {
 /// Whether reading a list needs several statements.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
     let counts = plan.with_count && !plan.knows_total(dialect);
-    let has_parts = window.is_some_and(|window| plan.parts(dialect, window.paging.end, window.begins_at()).len() > 1);
-    !plan.expand.is_empty() || counts || has_parts
+    !plan.expand.is_empty() || counts || window.is_some_and(Window::is_bounded)
 }
 
 /// The maximum number of rows for which a list uses SQLite's search index. With the index, the server reads and sorts every row
@@ -109,7 +161,7 @@ pub(crate) async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes
         }
         false => {
             let mut budget = Budget::new(bytes_max);
-            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len()).await.map_err(on)?;
+            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len(), rows_max).await.map_err(on)?;
             let has_more = records.len() > rows_max;
             records.truncate(rows_max);
             let count = records.len();
@@ -118,7 +170,7 @@ pub(crate) async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes
         }
     };
     let has_previous_page = paging.has_previous_page();
-    let page = |total: Option<u64>, has_next_page| Page { rows, total, has_next_page, has_previous_page, positions: Vec::new() };
+    let page = |total: Option<u64>, has_next_page| Page { rows, total, has_next_page, has_previous_page, marks: Vec::new() };
     if !plan.with_count {
         return Ok(page(None, has_more));
     }
@@ -148,6 +200,40 @@ fn position_of(plan: &ListPlan, record: &Record) -> Result<Vec<u8>> {
     Ok(position_json(places.into_iter().map(|place| record.cell(place))))
 }
 
+/// The position that a mark means. A record is read again.
+async fn position_at(
+    connection: &mut Connection,
+    plan: &ListPlan,
+    parameter: ListParameter,
+    mark: Option<&Mark>,
+    bytes_max: usize,
+) -> Result<Option<Position>> {
+    let id = match mark {
+        None => return Ok(None),
+        Some(Mark::Position(position)) => return Ok(Some(position.clone())),
+        Some(Mark::Record(id)) => *id,
+    };
+    let columns: Vec<&Column> = plan.order.iter().map(|(index, _)| &plan.object.columns[*index]).collect();
+    let statement = sql::position_of(connection.dialect(), plan, id);
+    let found = connection.fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max)).await;
+    let found = found.map_err(|error| error.on(&plan.object))?;
+    let Some(record) = found.first() else {
+        let name = parameter.name();
+        let message = format!(
+            "`{name}` is the cursor of a record with long values, and this record is gone. `{name}` with an empty text reads from the {} \
+            of the list.",
+            if parameter == ListParameter::Before { "end" } else { "beginning" }
+        );
+        return Err(Error::invalid_request(message).with_field(name));
+    };
+    position_from(plan, position_json((0..columns.len()).map(|place| record.cell(place)))).map(Some)
+}
+
+fn position_from(plan: &ListPlan, json: Vec<u8>) -> Result<Position> {
+    let json = String::from_utf8(json).map_err(Error::internal)?;
+    plan.position(&json).ok_or_else(|| Error::internal("a record has no position"))
+}
+
 /// Reads a page by cursors.
 ///
 /// It begins with the rows beyond the position from which the page is read. If these are more than the page has, or if they pass the
@@ -160,25 +246,26 @@ pub(crate) async fn run_by_cursor(
 ) -> Result<Page> {
     let object = &plan.object;
     let (dialect, end) = (connection.dialect(), window.paging.end);
+    let between = Between::read(connection, plan, window, bytes_max).await?;
     let (plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX - 1);
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    for part in plan.parts(dialect, end, window.begins_at()) {
-        let statement = sql::list_part(dialect, &plan, &part, rows_max + 1 - records.len());
-        let found = budget.fetch(connection, statement, &columns, plan.hidden.len()).await;
+    for part in plan.parts(dialect, end, between.begins_at()) {
+        let left = rows_max - records.len();
+        let statement = sql::list_part(dialect, &plan, &part, left + 1);
+        let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), left).await;
         records.extend(found.map_err(|error| error.on(object))?);
         if records.len() > rows_max {
             break;
         }
     }
     let read = records.len();
-    if let Some((until, order)) = window.stops_at() {
+    if let Some((until, order)) = between.stops_at() {
         let mut kept = 0;
         for record in &records {
-            let position = String::from_utf8(position_of(&plan, record)?).map_err(Error::internal)?;
-            let position = plan.position(&position).ok_or_else(|| Error::internal("a record has no position"))?;
+            let position = position_from(&plan, position_of(&plan, record)?)?;
             if plan.compare(&position, until) != order {
                 break;
             }
@@ -189,7 +276,7 @@ pub(crate) async fn run_by_cursor(
     records.truncate(rows_max);
     let has_more = records.len() < read;
     // Before the first row that was read there are only rows up to the position.
-    let has_behind = match window.begins_at() {
+    let has_behind = match between.begins_at() {
         None => false,
         Some(from) => {
             let mut found = false;
@@ -206,40 +293,23 @@ pub(crate) async fn run_by_cursor(
     if end == End::Last {
         records.reverse();
     }
-    let positions = positions_of(&plan, &records, window.paging.of_each)?;
+    let marks = marks_of(&plan, &records, window.paging.cursors_of)?;
     let texts = expanded(connection, &plan.expand, records, &|column| place_of(&plan, column), &mut budget).await?;
     let total = match plan.with_count {
         true => Some(counted_total(connection, &plan, &counted).await?),
         false => None,
     };
     let (has_previous_page, has_next_page) = if end == End::First { (has_behind, has_more) } else { (has_more, has_behind) };
-    Ok(Page { rows: texts.join(&b','), total, has_next_page, has_previous_page, positions })
+    Ok(Page { rows: texts.join(&b','), total, has_next_page, has_previous_page, marks })
 }
 
-/// The positions of the first and the last record, or of each of them.
-///
-/// # Errors
-/// `invalid_request` with `field` if the values of a record do not fit into a cursor.
-fn positions_of(plan: &ListPlan, records: &[Record], of_each: bool) -> Result<Vec<Vec<u8>>> {
-    let wanted: Vec<&Record> = match (of_each, records) {
-        (true, records) => records.iter().collect(),
-        (false, [first, .., last]) => vec![first, last],
-        (false, [only]) => vec![only, only],
-        (false, []) => Vec::new(),
+/// The marks of the first and the last record, of each of them, or of none.
+fn marks_of(plan: &ListPlan, records: &[Record], cursors_of: CursorsOf) -> Result<Vec<Vec<u8>>> {
+    let wanted: Vec<&Record> = match (cursors_of, records) {
+        (CursorsOf::None, _) | (_, []) => Vec::new(),
+        (CursorsOf::Each, records) => records.iter().collect(),
+        (CursorsOf::Ends, [only]) => vec![only, only],
+        (CursorsOf::Ends, [first, .., last]) => vec![first, last],
     };
-    let mut positions = Vec::with_capacity(wanted.len());
-    for record in wanted {
-        let position = position_of(plan, record)?;
-        if position.len() > CURSOR_VALUES_BYTES_MAX {
-            let mut columns = plan.order.iter().map(|(index, _)| &plan.object.columns[*index]);
-            let text = columns.find(|column| column.ty == ColumnType::Text).map(|column| column.name.as_str());
-            let message = format!(
-                "The values of `sort` in a record of the page have more than the {CURSOR_VALUES_BYTES_MAX} bytes of a cursor. Sort by \
-                shorter fields, or list pages by their numbers."
-            );
-            return Err(Error::invalid_request(message).with_field(text.unwrap_or_default()));
-        }
-        positions.push(position);
-    }
-    Ok(positions)
+    wanted.into_iter().map(|record| Mark::write(plan, record)).collect()
 }

@@ -13,7 +13,7 @@ use blockbase_query::{
     expand, sql,
 };
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
-use blockbase_store::{Connection, Cost, Read, Record};
+use blockbase_store::{Connection, Cost, Read, Record, RecordsMax};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -217,7 +217,7 @@ impl App {
                 tables_of_one_moment: has_several.then(|| tables_of_list(&plan)),
             };
             let warnings = warnings_of_expand(caller, &known, object.name(), &request.expand);
-            let (paging, of_each) = (plan.paging, plan.cursor.as_ref().is_some_and(|cursor| cursor.of_each));
+            let (paging, cursors_of) = (plan.paging, plan.cursor.as_ref().map(|cursor| cursor.cursors_of));
             let page = self
                 .read_metered(caller, read, move |connection| {
                     let (plan, window) = (Arc::clone(&plan), window.clone());
@@ -229,9 +229,9 @@ impl App {
                     })
                 })
                 .await?;
-            let cursors = purpose.map(|purpose| self.cursors_of(&page, of_each, &purpose)).transpose()?;
+            let cursors = purpose.zip(cursors_of).map(|(purpose, of)| self.cursors_of(&page, of, &purpose)).transpose()?;
             let Page { rows, total, has_next_page, .. } = page;
-            caller.spend_answer(rows.len());
+            caller.spend_answer(rows.len() + cursors.as_ref().map_or(0, PageCursors::bytes));
             Ok(ListAnswer { rows, total, has_next_page, paging, cursors, warnings })
         })
         .await
@@ -494,7 +494,10 @@ async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: u
     let columns = sql::group_columns(plan);
     let columns: Vec<&Column> = columns.iter().collect();
     let statement = sql::groups(connection.dialect(), plan);
-    let mut groups = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| error.on(&plan.object))?;
+    let mut groups = connection
+        .fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max))
+        .await
+        .map_err(|error| error.on(&plan.object))?;
     let fields = plan.fields.len();
     // After two columns for each function, one column is null if the row is no group, and the next one has the total.
     let is_group = fields + 2 * plan.functions.len();

@@ -2,7 +2,7 @@
 
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
-use blockbase_store::{Connection, Record};
+use blockbase_store::{Connection, Record, RecordsMax};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -347,7 +347,10 @@ impl Pages {
             range.until = Some(row.text(0)?.parse().map_err(Error::internal)?);
         }
         let statement = sql::column_page(dialect, object, column, range);
-        let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
+        let page = connection
+            .fetch_records(statement, &[id, column], 0, RecordsMax::bytes(usize::MAX))
+            .await
+            .map_err(|error| error.on(object))?;
         // If the limit of bytes ended this page, there may be further rows.
         self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use blockbase_app::schema::{Error, Object, Result};
-use blockbase_app::{CursorPaginationAnswer, CursorParameter, End, ListParameter, ListRequest, Paging};
+use blockbase_app::{
+    ConnectionPaging, CursorPaginationAnswer, CursorParameter, CursorsOf, End, ListParameter, ListRequest, Paging,
+};
 use serde_json::value::RawValue;
 
 use super::Execution;
@@ -32,8 +34,9 @@ enum EdgeField<'d> {
     Node(RecordShape<'d>),
 }
 
-/// A record of a page, and its cursor.
+/// A record of a page.
 struct Edge<'p> {
+    /// Empty if no edge shows its cursor.
     cursor: &'p str,
     record: &'p RawValue,
 }
@@ -70,7 +73,7 @@ impl<'d> Execution<'d> {
             expand: wanted.related(),
             count: Some(fields.iter().any(|(_, shown)| matches!(shown, ConnectionField::Total))),
             cursors: cursors(arguments)?,
-            connection: Some(end),
+            connection: Some(ConnectionPaging { end, cursors_of: cursors_of(&fields) }),
             ..ListRequest::default()
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
@@ -80,6 +83,7 @@ impl<'d> Execution<'d> {
         let records: Vec<&RawValue> = serde_json::from_slice(&rows).map_err(Error::internal)?;
         let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
         let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| cursors.of_each.as_slice());
+        let cursors = cursors.iter().map(String::as_str).chain(std::iter::repeat(""));
         let edges: Vec<Edge<'_>> = records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
@@ -120,6 +124,23 @@ impl<'d> Execution<'d> {
             Ok((member, shown))
         });
         members.collect()
+    }
+}
+
+/// The records whose cursors the client selects. The others are not made.
+fn cursors_of(fields: &[(Selected<'_>, ConnectionField<'_>)]) -> CursorsOf {
+    let is_of_each = fields.iter().any(|(_, shown)| match shown {
+        ConnectionField::Edges(members) => members.iter().any(|(_, member)| matches!(member, EdgeField::Cursor)),
+        ConnectionField::Type | ConnectionField::PageInfo(_) | ConnectionField::Total => false,
+    });
+    let has_ends = fields.iter().any(|(_, shown)| match shown {
+        ConnectionField::PageInfo(members) => members.iter().any(|member| member.field.name.node.ends_with("Cursor")),
+        ConnectionField::Type | ConnectionField::Edges(_) | ConnectionField::Total => false,
+    });
+    match (is_of_each, has_ends) {
+        (true, _) => CursorsOf::Each,
+        (false, true) => CursorsOf::Ends,
+        (false, false) => CursorsOf::None,
     }
 }
 

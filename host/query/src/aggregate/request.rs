@@ -237,13 +237,13 @@ impl AggregateRequest {
     /// Separates the filters from the other parameters.
     ///
     /// # Errors
-    /// `invalid_request` for too many filters, for a parameter that occurs twice, and for cursors of groups.
+    /// `invalid_request` for too many filters, for a parameter that occurs twice, and for cursors.
     pub(crate) fn resolve(&self, object: &Object) -> Result<Resolved<'_>> {
         let (of_fields, of_cursors): (Vec<&CursorParameter>, Vec<_>) =
             self.list.cursors.iter().partition(|sent| sent.is_filter(object));
-        if let Some(sent) = of_cursors.first().filter(|_| self.has_groups) {
+        if let Some(sent) = of_cursors.first() {
             let name = sent.parameter.name();
-            let message = format!("Pages of groups have numbers, so an aggregate takes no `{name}`.");
+            let message = format!("An aggregate takes no `{name}`. Pages of groups have numbers.");
             return Err(Error::invalid_request(message).with_field(name));
         }
         let more = self.named.iter().filter(|named| named.is_filter(object)).count() + of_fields.len();

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use blockbase_schema::{Value, system};
+use blockbase_schema::{Column, ColumnType, Value, system};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -54,40 +54,57 @@ impl ListPlan {
     }
 
     fn parts_beyond(&self, dialect: Dialect, is_reversed: bool, from: Option<&Position>, or_equal: bool) -> Vec<Part> {
-        let Some(position) = from else { return vec![Part { is_reversed, beyond: None }] };
+        let Some(position) = from else { return vec![Part { is_reversed, ..Part::default() }] };
         let keys = self.order.iter().map(|(index, descends)| {
             let column = &self.object.columns[*index];
             Key { descends: *descends != is_reversed, is_nullable: !column.required && column.name != system::ID }
         });
-        let ranges = ranges(&keys.collect::<Vec<_>>(), &position.0, or_equal);
-        let part = |ranges: Vec<Range>| Part { is_reversed, beyond: Some((position.clone(), ranges)) };
-        match self.is_led_by_index(dialect) {
-            true => ranges.into_iter().map(|range| part(vec![range])).collect(),
-            // Without an index, each statement reads all rows.
-            false => vec![part(ranges)],
-        }
+        let keys: Vec<Key> = keys.collect();
+        let led = self.keys_led_by_index(dialect);
+        // The nearest ranges have the most equal keys. An index leads to all of these together, but not to each of them, so one
+        // statement reads them.
+        let (merged, split): (Vec<Range>, Vec<Range>) =
+            ranges(&keys, &position.0, or_equal).into_iter().partition(|range| range.equal >= led);
+        let part = |ranges, led_keys| Part { is_reversed, beyond: Some((position.clone(), ranges)), led_keys };
+        let split = split.into_iter().map(|range| {
+            let same = keys[range.equal..led].iter().take_while(|key| key.descends == keys[range.equal].descends);
+            part(vec![range], range.equal + same.count())
+        });
+        let merged = (!merged.is_empty()).then(|| part(merged, 0));
+        merged.into_iter().chain(split).collect()
     }
 
-    /// Whether an index leads to the values of the first key.
-    fn is_led_by_index(&self, dialect: Dialect) -> bool {
-        let Some((index, _)) = self.order.first() else { return false };
-        let column = &self.object.columns[*index];
-        let is_masked = match &self.selection.scope {
-            Scope::Seen(seen) => seen.readable(*index).is_some(),
-            Scope::All | Scope::Own(_) | Scope::Where(_) | Scope::Nothing => false,
-        };
+    /// The number of keys whose order an index has, from the first key.
+    fn keys_led_by_index(&self, dialect: Dialect) -> usize {
+        let names: Vec<&str> = self.order.iter().map(|(index, _)| self.object.columns[*index].name.as_str()).collect();
+        let in_common = |index: &[&str]| index.iter().zip(&names).take_while(|(one, two)| one == two).count();
+        let definition = &self.object.definition;
+        let mut led = in_common(&[system::ID]).max(in_common(&[system::CREATED_AT, system::ID]));
+        for field in definition.fields.iter().filter(|field| field.indexed) {
+            led = led.max(in_common(&[field.name.as_str(), system::ID]));
+        }
+        for group in &definition.indexes {
+            let index: Vec<&str> = group.iter().map(String::as_str).chain([system::ID]).collect();
+            led = led.max(in_common(&index));
+        }
+        let first = self.order.first().map(|(index, _)| &self.object.columns[*index]);
         // On SQLite, only declared indexes have an order in which nulls come last.
-        let has_plain_order = dialect == Dialect::Postgres || column.required;
-        let is_plain = column.unique || column.reference.is_some() || column.name == system::CREATED_BY;
-        let is_of_system = column.name == system::ID || column.name == system::CREATED_AT;
-        !is_masked && (is_of_system || column.is_sorted || (is_plain && has_plain_order))
+        let is_plain = |column: &Column| column.unique && (dialect == Dialect::Postgres || column.required);
+        led = led.max(usize::from(first.is_some_and(is_plain)));
+        let Scope::Seen(seen) = &self.selection.scope else { return led };
+        // An index does not have the order of cells that are hidden in some rows.
+        self.order.iter().take(led).take_while(|(index, _)| seen.readable(*index).is_none()).count()
     }
 
     /// The properties of the order on which the meaning of a position depends: for each key its column, type and direction.
     pub fn order_keys(&self) -> serde_json::Value {
         let keys = self.order.iter().map(|(index, descends)| {
             let column = &self.object.columns[*index];
-            json!([column.name, column.catalogue_key(), format!("{:?}", column.ty), column.required, descends])
+            let scale = match column.ty {
+                ColumnType::Decimal { scale } => Some(scale),
+                _ => None,
+            };
+            json!([column.catalogue_key(), column.kind.name(), scale, descends])
         });
         keys.collect()
     }

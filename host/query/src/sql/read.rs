@@ -13,7 +13,7 @@ use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
 use crate::aggregate::{Function, OnePlan};
-use crate::cursor::{Next, Part, Range};
+use crate::cursor::{Next, Part};
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
@@ -43,7 +43,27 @@ pub fn part_has_rows(dialect: Dialect, plan: &ListPlan, part: &Part) -> Statemen
     // Most rows that such a statement reads are in the part, and the first one is enough.
     writer.looks_at_few = true;
     writer.selection(&plan.object, &plan.selection);
+    // By the index, the nearest rows come first. These were on the page before, so most of them meet the conditions.
+    let keys = order_keys(dialect, plan, part, part.led_keys);
+    if !keys.is_empty() {
+        writer.sql.push_str(&format!(" ORDER BY {keys}"));
+    }
     writer.sql.push_str(" LIMIT 1");
+    writer.finish()
+}
+
+/// The values of the sort keys of one record, if the caller may read it.
+pub fn position_of(dialect: Dialect, plan: &ListPlan, id: uuid::Uuid) -> Statement {
+    let (object, scope) = (&plan.object, &plan.selection.scope);
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str("SELECT ");
+    writer.columns(object, plan.order.iter().map(|(index, _)| *index));
+    let source = writer.source(object, scope, None);
+    let id = writer.bind(Param::Uuid(Some(id)));
+    let mut tests = vec![format!("\"id\" = {id}")];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str(&format!(" FROM {source}"));
+    writer.where_clause(&tests);
     writer.finish()
 }
 
@@ -72,7 +92,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     let source = writer.source(&plan.object, &plan.selection.scope, None);
     writer.sql.push_str(&format!(" FROM {source}"));
     writer.begin_at(plan, part);
-    let keys = order_keys(dialect, plan, part);
+    let keys = order_keys(dialect, plan, part, plan.order.len());
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
@@ -96,14 +116,14 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.finish()
 }
 
-/// The sort keys of a part.
+/// The first `most` sort keys of a part.
 ///
 /// SQLite does not notice that a key has one value in all rows of a range, so it would sort them. Postgres does, unless the value is
 /// null: then it only uses the index if the statement sorts by this key too.
-fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part) -> String {
+fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> String {
     let range = part.range().filter(|_| dialect == Dialect::Sqlite);
-    let constant = range.map_or(0, Range::constant_keys);
-    let keys = plan.order.iter().enumerate().skip(constant).map(|(place, (index, descends))| {
+    let constant = if dialect == Dialect::Sqlite { part.constant_keys() } else { 0 };
+    let keys = plan.order.iter().enumerate().take(most).skip(constant).map(|(place, (index, descends))| {
         let (column, descends) = (&plan.object.columns[*index], *descends != part.is_reversed);
         let name = quote(&column.name);
         // The range has no nulls in its first key.

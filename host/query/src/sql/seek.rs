@@ -13,11 +13,18 @@ impl Writer {
     pub(super) fn begin_at(&mut self, plan: &ListPlan, part: &Part) {
         let Some((position, ranges)) = &part.beyond else { return };
         let mut seek = Seek { plan, position, is_reversed: part.is_reversed, placeholders: vec![None; plan.order.len()] };
-        let tests: Vec<String> = ranges.iter().map(|range| seek.range(self, *range)).collect();
-        self.beginning = Some(match tests.as_slice() {
-            [test] => test.clone(),
-            tests => format!("({})", tests.iter().map(|test| format!("({test})")).collect::<Vec<_>>().join(" OR ")),
-        });
+        // What the ranges have in common is outside of OR, so that an index leads to it.
+        let equal = part.equal_keys();
+        let mut tests = seek.equal(self, 0..equal);
+        let of_ranges: Vec<String> = ranges.iter().map(|range| seek.range(self, *range, equal).join(" AND ")).collect();
+        match of_ranges.as_slice() {
+            [test] => tests.push(test.clone()),
+            of_ranges => {
+                let alternatives: Vec<String> = of_ranges.iter().map(|test| format!("({test})")).collect();
+                tests.push(format!("({})", alternatives.join(" OR ")));
+            }
+        }
+        self.beginning = Some(tests.join(" AND "));
     }
 }
 
@@ -64,9 +71,10 @@ impl Seek<'_> {
         }
     }
 
-    fn range(&mut self, writer: &mut Writer, range: Range) -> String {
-        let mut tests = Vec::with_capacity(range.equal + 2);
-        for key in 0..range.equal {
+    /// The tests for the position's values of keys.
+    fn equal(&mut self, writer: &mut Writer, keys: std::ops::Range<usize>) -> Vec<String> {
+        let mut tests = Vec::with_capacity(keys.len() + 1);
+        for key in keys {
             if self.is_null(key) {
                 tests.push(self.null(writer, key));
                 continue;
@@ -75,6 +83,12 @@ impl Seek<'_> {
             let value = self.value(writer, key);
             tests.push(format!("{} = {value}", self.column(key).1));
         }
+        tests
+    }
+
+    /// The tests of a range, without those of its first `known` keys.
+    fn range(&mut self, writer: &mut Writer, range: Range, known: usize) -> Vec<String> {
+        let mut tests = self.equal(writer, known..range.equal);
         match range.next {
             Next::Null => tests.push(self.null(writer, range.equal)),
             Next::NotNull => {
@@ -98,7 +112,7 @@ impl Seek<'_> {
                 });
             }
         }
-        tests.join(" AND ")
+        tests
     }
 }
 
@@ -183,8 +197,10 @@ mod tests {
         assert_eq!(
             mixed,
             [
-                r#""code" = ?1 AND ("rank" IS NULL) = 1 AND "rank" IS NULL AND "id" > ?2 ORDER BY "id" ASC"#,
-                r#""code" = ?1 AND ("rank" IS NULL) = 0 ORDER BY "rank" DESC, "id" ASC"#,
+                concat!(
+                    r#""code" = ?1 AND ((("rank" IS NULL) = 1 AND "rank" IS NULL AND "id" > ?2) OR (("rank" IS NULL) = 0)) "#,
+                    r#"ORDER BY ("rank" IS NULL) DESC, "rank" DESC, "id" ASC"#,
+                ),
                 r#""code" > ?1 ORDER BY "code" ASC, ("rank" IS NULL) DESC, "rank" DESC, "id" ASC"#,
             ]
         );
@@ -203,11 +219,25 @@ mod tests {
 
     #[test]
     fn the_other_side_of_a_position_includes_its_row() {
-        let plan = plan("rank");
-        let position = plan.position(&format!("[3,\"{ID}\"]")).expect("a position");
-        let parts = plan.parts_behind(Dialect::Sqlite, End::First, &position);
-        let texts: Vec<String> = parts.iter().map(|part| sql::part_has_rows(Dialect::Sqlite, &plan, part).sql).collect();
-        assert_eq!(texts, [r#"SELECT 1 FROM "task" WHERE ("rank" IS NULL) = 0 AND ("rank", "id") <= (?1, ?2) LIMIT 1"#]);
+        let behind = |sort: &str, position: &str| {
+            let plan = plan(sort);
+            let position = plan.position(&position.replace("ID", &format!("\"{ID}\""))).expect("a position");
+            let parts = plan.parts_behind(Dialect::Sqlite, End::First, &position);
+            let texts = parts.iter().map(|part| sql::part_has_rows(Dialect::Sqlite, &plan, part).sql);
+            texts.map(|sql| sql.replace(r#"SELECT 1 FROM "task" WHERE "#, "")).collect::<Vec<_>>()
+        };
+        // The nearest row comes first.
+        assert_eq!(
+            behind("rank", "[3,ID]"),
+            [r#"("rank" IS NULL) = 0 AND ("rank", "id") <= (?1, ?2) ORDER BY "rank" DESC, "id" DESC LIMIT 1"#]
+        );
+        assert_eq!(
+            behind("-code,state", "[\"x\",null,ID]").last().map(String::as_str),
+            Some(r#""code" > ?1 ORDER BY "code" ASC LIMIT 1"#)
+        );
+        // Sorting would take longer than looking for any row.
+        assert_eq!(behind("-state", "[\"x\",ID]").len(), 1);
+        assert!(!behind("-state", "[\"x\",ID]")[0].contains("ORDER BY"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Postgres as Driver};
 
 use super::statement;
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter, SpooledRows};
+use crate::record::{Page, Record, RecordWriter, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::{Spool, Unwanted};
 use crate::sql_trace::trace_sql;
@@ -204,7 +204,7 @@ impl Session {
         statement: Statement,
         columns: &[&Column],
         hidden: usize,
-        bytes_max: usize,
+        most: RecordsMax,
     ) -> Result<Vec<Record>, DbError> {
         let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
         let (mut records, mut bytes) = (Vec::new(), 0);
@@ -215,8 +215,10 @@ impl Session {
             let extra = statement::extra(row, columns.len())?;
             let record = writer.record(hidden, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
             let size = record.bytes();
-            bytes += size;
-            if bytes > bytes_max {
+            if records.len() < most.counted {
+                bytes += size;
+            }
+            if bytes > most.bytes {
                 return Err(DbError::AnswerTooLarge);
             }
             records.push(record);

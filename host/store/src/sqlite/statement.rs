@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
 use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
 use crate::error::DbError;
-use crate::record::{ExtraValues, Page, Record, RecordWriter, SpooledRows};
+use crate::record::{ExtraValues, Page, Record, RecordWriter, RecordsMax, SpooledRows};
 use crate::row::{Cell, Row};
 use crate::spool::{Spool, Unwanted};
 
@@ -234,7 +234,7 @@ pub(crate) fn fetch_records(
     statement: &Statement,
     columns: &[&Column],
     hidden: usize,
-    bytes_max: usize,
+    most: RecordsMax,
 ) -> Result<Vec<Record>, DbError> {
     let meter = Arc::clone(&session.meter);
     query(session, statement, |rows| {
@@ -244,8 +244,10 @@ pub(crate) fn fetch_records(
         while let Some(row) = rows.next().map_err(db_error)? {
             let record = record_of(&writer, row, hidden, width, columns.len(), |index| columns[index].ty)?;
             meter.bytes(record.bytes())?;
-            bytes += record.bytes();
-            if bytes > bytes_max {
+            if records.len() < most.counted {
+                bytes += record.bytes();
+            }
+            if bytes > most.bytes {
                 return Err(DbError::AnswerTooLarge);
             }
             records.push(record);

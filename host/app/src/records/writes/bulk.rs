@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
 use blockbase_query::{Access, Dialect, Param, Scope, sql};
 use blockbase_schema::{Column, Error, Object, Result};
-use blockbase_store::{Connection, DbError, Record};
+use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
 
 use super::change::record_change;
@@ -161,7 +161,7 @@ async fn change_together(
     let columns: Vec<&Column> = object.columns.iter().collect();
     connection.savepoint().await?;
     let update = sql::update_many(connection.dialect(), object, change, ids.to_vec());
-    match connection.fetch_records(update, &columns, 0, usize::MAX).await {
+    match connection.fetch_records(update, &columns, 0, RecordsMax::bytes(usize::MAX)).await {
         Ok(changed) => Ok(Some(changed.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect())),
         Err(_) => {
             connection.back_to_savepoint().await?;

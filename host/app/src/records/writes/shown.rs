@@ -7,7 +7,7 @@ use blockbase_query::plan::RecordPlan;
 use blockbase_query::{Access, Action, Decision, GrantContext, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{ColumnType, Error, Object, Registry, Result, system};
-use blockbase_store::{Connection, Read, Record};
+use blockbase_store::{Connection, Read, Record, RecordsMax};
 use uuid::Uuid;
 
 use super::answer::WriteAnswer;
@@ -204,7 +204,8 @@ async fn cells(
 ) -> Result<Vec<(Uuid, RecordAnswer)>> {
     let columns: Vec<_> = object.columns.iter().collect();
     let select = sql::read_many(connection.dialect(), object, scope, ids.clone());
-    let records = connection.fetch_records(select, &columns, 0, *bytes_max).await.map_err(|error| error.on(object))?;
+    let records =
+        connection.fetch_records(select, &columns, 0, RecordsMax::bytes(*bytes_max)).await.map_err(|error| error.on(object))?;
     let answer = |record: Record| -> Result<(Uuid, RecordAnswer)> {
         let id = record.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
         Ok((id, RecordAnswer::new(object, id, record)?))
