@@ -219,7 +219,7 @@ extern const size_t bb_handlers_count;
 
 // Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, after?,
 // before?, select?, expand?, count? }` to `{ data, pagination }`. `where` is a condition, with and, or, not and relations. `after`
-// and `before` are cursors, instead of `page` and `offset`; `"after": ""` begins. `query` may be NULL.
+// and `before` are cursors, instead of `page` and `offset`; `"after": ""` reads the first page. `query` may be NULL.
 bb_result bb_data_query(const char *object, bb_json query);
 // One record; an error with the code "not_found" where there is none that the block may see.
 bb_result bb_data_get(const char *object, const char *id);

@@ -179,9 +179,9 @@ export namespace data {
     pageSize?: number;
     limit?: number;
     offset?: number;
-    /** A cursor instead of `page` and `offset`: `endCursor` of the page in front. An empty text begins. */
+    /** A cursor instead of `page` and `offset`: `endCursor` of the page in front. An empty text reads the first page. */
     after?: string;
-    /** A cursor: `startCursor` of the next page. An empty text begins at the end. */
+    /** A cursor: `startCursor` of the next page. An empty text reads the last page. */
     before?: string;
     select?: unknown;
     expand?: unknown;

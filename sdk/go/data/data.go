@@ -60,7 +60,7 @@ func decoded[T any](text string, err error) (T, error) {
 
 // Query lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?,
 // after?, before?, select?, expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are
-// cursors, instead of `page` and `offset`; `"after": ""` begins.
+// cursors, instead of `page` and `offset`; `"after": ""` reads the first page.
 func Query[T any](object string, query any) (Page[T], error) {
 	if query == nil {
 		query = M{}

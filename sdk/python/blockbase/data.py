@@ -55,7 +55,7 @@ def query(object: str, query: Mapping[str, Any] | None = None) -> Page:
 
     `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, after?, before?, select?,
     expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are cursors, instead of `page`
-    and `offset`; `"after": ""` begins. `pagination` then has `startCursor` and `endCursor`.
+    and `offset`; `"after": ""` reads the first page. `pagination` then has `startCursor` and `endCursor`.
     """
     return _call("query", object, _json.dumps(query or {}))
 

@@ -19,9 +19,9 @@ pub struct Page<T> {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
-    /// The number of the page, from 1. 0 if the query has `after` or `before`.
+    /// The number of the page, from 1. `None` if the query has `after` or `before`.
     #[serde(default)]
-    pub page: u64,
+    pub page: Option<u64>,
     /// The maximum number of records on a page.
     pub page_size: u64,
     /// `None` if the query has `"count": "none"`, which is the default with `after` and `before`.
@@ -43,7 +43,7 @@ pub struct Pagination {
 
 /// Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, after?,
 /// before?, select?, expand?, count? }`. `where` is a condition, with and, or, not and relations. `after` and `before` are cursors,
-/// instead of `page` and `offset`. `"after": ""` begins.
+/// instead of `page` and `offset`. `"after": ""` reads the first page.
 pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result<Page<T>, Error> {
     Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }

@@ -110,8 +110,8 @@ impl Root {
                 object.name()
             ),
             Root::Connection(object) => format!(
-                "A page of records of `{}` by cursors: the `first` ones after `after`, or the `last` ones before `before`. A page costs \
-                the same at any depth, and other writes neither repeat nor skip its records.",
+                "A page of records of `{}` by cursors: the `first` ones after `after`, or the `last` ones before `before`. In the order \
+                of an index, a page costs the same at any depth. Other writes neither repeat nor skip its records.",
                 object.name()
             ),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),

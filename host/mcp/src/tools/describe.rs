@@ -159,12 +159,12 @@ fn list_parameter(parameter: ListParameter) -> Value {
         ListParameter::Offset => whole("The number of records to skip first."),
         ListParameter::Cursor => json!({ "type": "boolean", "description": "Whether the page is selected by cursors." }),
         ListParameter::After => text(
-            "A cursor, instead of `page` or `offset`: `endCursor` of a page is `after` of the next one. An empty text begins. Keep \
-            `sort` and the conditions. A page costs the same at any depth, and changes of other records do not move it.",
+            "A cursor, instead of `page` or `offset`: `endCursor` of a page is `after` of the next one. An empty text reads the first page. Keep \
+            `sort` and the conditions. In the order of an index, a page costs the same at any depth. Changes of other records do not move it.",
         ),
-        ListParameter::Before => text(
-            "A cursor: `startCursor` of a page is `before` of the page in front of it. An empty text begins at the end of the list.",
-        ),
+        ListParameter::Before => {
+            text("A cursor: `startCursor` of a page is `before` of the page in front of it. An empty text reads the last page.")
+        }
         ListParameter::Select => text("Columns to return, separated by commas. `id` is always returned."),
         ListParameter::Expand => expand(),
         ListParameter::Count => json!({

@@ -37,7 +37,7 @@ struct Answer<T> {
 
 impl<T> Answer<T> {
     fn new(data: Vec<T>, pagination: &data::Pagination) -> Answer<T> {
-        if pagination.page == 0 {
+        if pagination.page.is_none() {
             let pagination = json!({
                 "pageSize": pagination.page_size,
                 "hasNextPage": pagination.has_next_page,

@@ -151,19 +151,19 @@ fn cursor_parameters(object: &Object) -> Vec<Value> {
     let parameters = [
         query_parameter(
             ListParameter::Cursor.name(),
-            "Switches to pages by cursors: `cursor=` is the first one. `pagination` then has `startCursor` and `endCursor`. A page costs \
-            the same at any depth, and insertions and deletions neither repeat nor skip other records. `page` and `offset` get 400.",
+            "Switches to pages by cursors: `cursor=` is the first one. `pagination` then has `startCursor` and `endCursor`. In the order \
+            of an index, a page costs the same at any depth. Insertions and deletions neither repeat nor skip other records. `page` and `offset` get 400.",
             json!({ "type": "string", "enum": ["", "true", "false"] }),
         ),
         query_parameter(
             ListParameter::After.name(),
             "The `endCursor` of a page, for the next one. A cursor belongs to its caller, and to a list with the same object, `sort` and \
-            conditions. An empty text is the beginning of the list.",
+            conditions. `after` with an empty text reads the first page.",
             cursor.clone(),
         ),
         query_parameter(
             ListParameter::Before.name(),
-            "The `startCursor` of a page, for the one before. An empty text is the end of the list.",
+            "The `startCursor` of a page, for the one before. `before` with an empty text reads the last page.",
             cursor,
         ),
     ];
