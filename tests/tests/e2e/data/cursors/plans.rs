@@ -90,8 +90,9 @@ on_both_engines! {
         // A condition without an index changes nothing: the nearest row is looked at first, and it was on the page before.
         let plan = planned(&row, &[("cursor", ""), ("sort", "created_at"), ("free", "3")]);
         let position = plan.position(&created.replace("ID", &id)).unwrap();
-        let [part] = plan.parts_behind(dialect, End::First, &position).try_into().expect("one part");
-        let statement = sql::part_has_rows(dialect, &plan, &part);
+        let parts = plan.parts_behind(dialect, End::First, &position);
+        assert_eq!(parts.len(), 1);
+        let statement = sql::part_has_rows(dialect, &plan, &parts[0]);
         assert!(statement.sql.contains(r#"ORDER BY "created_at" DESC, "id" DESC LIMIT 1"#), "{}", statement.sql);
         let explained = explained_statement(&server, statement).await;
         assert!(explained.contains("svc_ix_1_created") && !explained.contains("Sort Key"), "{explained}");
