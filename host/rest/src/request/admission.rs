@@ -127,10 +127,10 @@ impl FromRequestParts<AppState> for StreamOpener {
 /// The ticket in the query.
 ///
 /// # Errors
-/// If the query cannot be decoded, if it has several tickets, or if the client also chose to send another credential. It would not be
-/// clear which one counts.
+/// If the query has several tickets, or if the client also chose to send another credential. It would not be clear which one counts.
 async fn ticket(parts: &mut Parts, state: &AppState) -> Result<Option<String>, ApiError> {
-    let query = QueryPairs::from_request_parts(parts, state).await?;
+    // The route refuses a query that cannot be decoded, but only to callers who may open a stream.
+    let Ok(query) = QueryPairs::from_request_parts(parts, state).await else { return Ok(None) };
     let mut tickets = query.iter().filter(|(name, _)| *name == "ticket").map(|(_, ticket)| ticket);
     let Some(ticket) = tickets.next() else { return Ok(None) };
     if tickets.next().is_some() {
