@@ -116,9 +116,5 @@ pub(crate) async fn run(address: &str, connections: usize, time: Duration, make:
         a_second += by_connection;
         all.add(histogram).unwrap();
     }
-    Measured {
-        a_second,
-        p50_us: all.value_at_quantile(0.5),
-        p99_us: all.value_at_quantile(0.99),
-    }
+    Measured { a_second, p50_us: all.value_at_quantile(0.5), p99_us: all.value_at_quantile(0.99) }
 }
