@@ -10,7 +10,7 @@ use blockbase_app::{
 use serde_json::value::RawValue;
 
 use super::Execution;
-use super::query::{columns_read, condition, selection, sort};
+use super::query::{columns_read, matching, sort};
 use crate::document::coerce::Arguments;
 use crate::document::collect::Selected;
 use crate::error::GraphqlError;
@@ -62,11 +62,7 @@ impl<'d> Execution<'d> {
             fields.push((field, shown));
         }
         let (limit, end) = size_and_end(arguments)?;
-        let (filters, search) = selection(arguments)?;
         let request = ListRequest {
-            search,
-            filters,
-            wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: Paging { limit, offset: 0 },
             select: Some(columns_read(&wanted)),
@@ -74,7 +70,7 @@ impl<'d> Execution<'d> {
             count: Some(fields.iter().any(|(_, shown)| matches!(shown, ConnectionField::Total))),
             cursors: cursors(arguments)?,
             connection: Some(ConnectionPaging { end, cursors_of: cursors_of(&fields) }),
-            ..ListRequest::default()
+            ..matching(arguments)?
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
         let mut rows = std::mem::take(&mut page.rows);
