@@ -80,7 +80,7 @@ impl<'d> Execution<'d> {
         let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
         let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| cursors.of_each.as_slice());
         let cursors = cursors.iter().map(String::as_str).chain(std::iter::repeat(""));
-        let edges: Vec<Edge<'_>> = records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record: *record }).collect();
+        let edges: Vec<Edge<'_>> = records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record }).collect();
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
             let begun = answer.json.len();

@@ -106,8 +106,8 @@ fn thing(number: usize, shelves: &[String]) -> Value {
     json!({
         "name": format!("name {}", number % 5),
         "title": one_of(json!(["é", "Z", null, "a", "ß", "😀", "say \"hi\" \\ ,"])),
-        "code": if number % 3 == 0 { Value::Null } else { json!(format!("c{:02}", number / 2)) },
-        "rank": if number % 5 == 0 { Value::Null } else { json!(number % 4) },
+        "code": if number.is_multiple_of(3) { Value::Null } else { json!(format!("c{:02}", number / 2)) },
+        "rank": if number.is_multiple_of(5) { Value::Null } else { json!(number % 4) },
         "level": number % 3,
         "big": one_of(json!([i64::MAX, i64::MIN, 9_007_199_254_740_993_i64, null, 9_007_199_254_740_992_i64])),
         "price": one_of(json!(["0.10", "-0.05", null, "9999999999999999.99", "9999999999999999.98", "0.10"])),
@@ -117,9 +117,9 @@ fn thing(number: usize, shelves: &[String]) -> Value {
         "at": one_of(json!(["2026-01-02T03:04:05.006Z", "2026-01-02T03:04:05.007Z", null, "1969-12-31T23:59:59.999Z"])),
         "hour": one_of(json!(["12:00", "12:00:00.500", null, "23:59:59.999"])),
         "state": one_of(json!(["open", "closed", null, "open"])),
-        "key": if number % 4 == 0 { Value::Null } else { json!(format!("{:08x}-0000-4000-8000-000000000000", number * 7919 % 1009)) },
+        "key": if number.is_multiple_of(4) { Value::Null } else { json!(format!("{:08x}-0000-4000-8000-000000000000", number * 7919 % 1009)) },
         "tags": one_of(json!([["a"], ["b", "a"], null])),
-        "shelf_id": if number % 4 == 0 { Value::Null } else { json!(shelves[number % shelves.len()]) },
+        "shelf_id": if number.is_multiple_of(4) { Value::Null } else { json!(shelves[number % shelves.len()]) },
     })
 }
 

@@ -1,7 +1,7 @@
 //! Cursors that were changed, or that belong to another caller or to another list.
 
-use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
-use serde_json::{Value, json};
+use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
+use serde_json::json;
 
 use super::{define, encoded, fill, page};
 use crate::accounts::roles::{key, role, user};
