@@ -100,8 +100,8 @@ pub(crate) fn split(
         return Ok((filters.collect(), None));
     }
     if let Some(parameter) = page_by {
-        let name = parameter.name();
-        let message = format!("A page by cursors takes no `{name}`. It begins after `after`, or ends before `before`.");
+        let (name, after, before) = (parameter.name(), ListParameter::After.name(), ListParameter::Before.name());
+        let message = format!("A page by cursors takes no `{name}`. It begins after `{after}`, or ends before `{before}`.");
         return Err(Error::invalid_request(message).with_field(name));
     }
     let end = if before.is_some() && after.is_none() { End::Last } else { End::First };
@@ -121,7 +121,9 @@ fn is_switched_on(name: &str, text: &str) -> Result<bool> {
         "" | "true" => Ok(true),
         "false" => Ok(false),
         _ => {
-            let message = format!("`{name}` switches to pages by cursors and takes no cursor. Send it as `after` or `before`.");
+            let (after, before) = (ListParameter::After.name(), ListParameter::Before.name());
+            let message =
+                format!("`{name}` switches to pages by cursors and takes no cursor. Send it as `{after}` or `{before}`.");
             Err(Error::invalid_request(message).with_field(name))
         }
     }

@@ -112,7 +112,7 @@ impl CursorPurpose {
         mark.ok_or_else(|| {
             let name = parameter.name();
             let message = format!(
-                "`{name}` is no cursor of this list. A cursor belongs to one caller, and to a list with the same object, `sort` and \
+                "`{name}` is not a cursor of this list. A cursor belongs to one caller, and to a list with the same object, `sort` and \
                 conditions. `{name}` with an empty text reads from the {} of the list.",
                 if parameter == ListParameter::Before { "end" } else { "beginning" }
             );

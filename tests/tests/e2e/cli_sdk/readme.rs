@@ -171,7 +171,7 @@ on_sqlite_first! {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/data.md"), &server).await;
         let answers = shown(&text);
-        let [first, next, back, batch] = answers.as_slice() else { panic!("{all}") };
+        let [first, next, back, .., batch] = answers.as_slice() else { panic!("{all}") };
         assert_eq!(field_of_each(first, "title"), json!(["Chant", "Elegy"]), "{all}");
         assert_eq!(field_of_each(next, "title"), json!(["Aria", "Dirge"]), "{all}");
         assert_eq!(back["data"], first["data"], "{all}");
