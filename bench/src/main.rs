@@ -10,6 +10,7 @@ mod blocks;
 mod conditions;
 mod events;
 mod identity;
+mod lists;
 mod run;
 mod shares;
 mod surfaces;
@@ -100,6 +101,12 @@ enum Command {
         /// The table of links
         links: String,
     },
+    /// The floor of groups, as a process of its own
+    #[command(hide = true)]
+    ListsFloor {
+        /// A `postgres://` URL, or the server's file of SQLite
+        database: String,
+    },
     /// What knowing the caller costs: enforcement, sign-ins, the identity verdict
     Identity(identity::Options),
     /// What events cost and how soon they arrive: latency, throughput, streams, a backlog
@@ -110,6 +117,8 @@ enum Command {
     Surfaces(surfaces::Options),
     /// What conditions through relations cost, beside SQL written by hand on the same database
     Conditions(conditions::Options),
+    /// What groups cost beside SQL written by hand, late pages by cursors beside first ones, batches beside bulk creates
+    Lists(lists::Options),
     /// What one caller can take from everybody else, before and now: memory, time, places
     Shares(shares::Options),
 }
@@ -119,11 +128,13 @@ fn main() {
     match arguments.command {
         Some(Command::Floor { database }) => floor::serve(&database),
         Some(Command::ConditionsFloor { database, links }) => conditions::floor::serve(&database, &links),
+        Some(Command::ListsFloor { database }) => lists::floor::serve(&database),
         Some(Command::Identity(options)) => identity::run(&options),
         Some(Command::Events(options)) => events::run(&options),
         Some(Command::Blocks(options)) => blocks::run(&options),
         Some(Command::Surfaces(options)) => surfaces::run(&options),
         Some(Command::Conditions(options)) => conditions::run(&options),
+        Some(Command::Lists(options)) => lists::run(&options),
         Some(Command::Shares(options)) => shares::run(&options),
         None => run::run(arguments.options),
     }

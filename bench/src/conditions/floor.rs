@@ -42,7 +42,8 @@ struct Floor {
     statements: Vec<(String, String)>,
 }
 
-fn connect(file: &Path) -> Connection {
+/// A connection that only reads.
+pub(crate) fn connect(file: &Path) -> Connection {
     let connection = Connection::open(file).unwrap();
     connection.execute_batch("PRAGMA query_only=1; PRAGMA mmap_size=2147418112; PRAGMA cache_size=-16384;").unwrap();
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
@@ -97,11 +98,16 @@ pub(crate) fn serve(database: &str, links: &str) {
             false => Database::Sqlite(PathBuf::from(database), Mutex::default()),
         };
         let router = Router::new().route("/{case}/{counts}", get(list)).with_state(Arc::new(Floor { database, statements }));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        println!("listens on http://{}", listener.local_addr().unwrap());
-        let listener = listener.tap_io(|stream| {
-            let _ = stream.set_nodelay(true);
-        });
-        axum::serve(listener, router).await.unwrap();
+        serve_on_free_port(router).await;
     });
+}
+
+/// Serves on a free port and prints its address.
+pub(crate) async fn serve_on_free_port(router: Router) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("listens on http://{}", listener.local_addr().unwrap());
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, router).await.unwrap();
 }
