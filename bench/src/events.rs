@@ -1,5 +1,5 @@
-//! The cost and the latency of events: the time to handlers and streams, the throughput of one handler, many streams, the cost
-//! for writes, and a large backlog.
+//! The cost and the latency of events: the time to handlers and streams, the throughput of one handler, many streams, streams that
+//! resume, the cost for writes, and a large backlog.
 //!
 //! Each part has its own servers and databases. The receiver of webhooks and the readers of streams are in this process, so that one
 //! clock measures when a write was sent and when its event arrived.
@@ -10,6 +10,7 @@ mod cost;
 mod database;
 mod latency;
 mod receiver;
+mod resume;
 mod streams;
 pub(crate) mod subject;
 mod throughput;
@@ -55,7 +56,7 @@ pub(crate) struct Options {
     /// The built-in handler that the backlog is for
     #[arg(long, value_enum, default_value_t = BuiltIn::LogEvent)]
     handler: BuiltIn,
-    /// Only the part of this name: latency, throughput, streams, cost or backlog
+    /// Only the part of this name: latency, throughput, streams, resume, cost or backlog
     #[arg(long, default_value = "")]
     only: String,
     /// Prints the tables as Markdown
@@ -71,7 +72,7 @@ enum BuiltIn {
     PersistEvent,
 }
 
-const PARTS: [&str; 5] = ["latency", "throughput", "streams", "cost", "backlog"];
+const PARTS: [&str; 6] = ["latency", "throughput", "streams", "resume", "cost", "backlog"];
 
 pub(crate) fn run(options: &Options) {
     let parts: Vec<&str> = PARTS.into_iter().filter(|part| part.contains(&options.only)).collect();
@@ -95,6 +96,7 @@ async fn measure(part: &str, options: &Options, cluster: Option<&Cluster>) -> Ve
         "latency" => latency::measure(options, cluster).await,
         "throughput" => throughput::measure(options, cluster).await,
         "streams" => streams::measure(options, cluster).await,
+        "resume" => resume::measure(options, cluster).await,
         "cost" => cost::measure(options, cluster).await,
         _ => backlog::measure(options, cluster).await,
     }

@@ -54,7 +54,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
     let (streamed, handled) = (Instants::new(clock, count), Instants::new(clock, count));
     let receiver = Receiver::start(Some(Arc::clone(&handled))).await;
     let consumer = subject.subscribe(subscribed, &receiver.url).await;
-    let stream = Subject::open_stream(&subject.side.address, subject.side.token.as_deref()).await;
+    let (stream, _) = Subject::open_stream(&subject.side.address, subject.side.token.as_deref(), None).await;
     let reader = tokio::spawn(read(stream, Arc::clone(&streamed)));
 
     write_paced(options, &writes, count).await;

@@ -17,14 +17,16 @@ use super::subject::Subject;
 use crate::cluster::Cluster;
 use crate::report::{Table, grouped};
 
+/// All streams have one credential.
+pub(crate) const LIMIT_OF_STREAMS: (&str, &str) = ("SVC_MAX_STREAMS_PER_PRINCIPAL", "10000");
 /// The number of streams that are being opened at a time.
-const OPENING: usize = 64;
+pub(crate) const OPENING: usize = 64;
 /// How long the server idles before its memory is measured.
 const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for the last events.
 const LATE_MAX: Duration = Duration::from_secs(20);
 /// The number of file descriptors that are needed besides those of the streams.
-const DESCRIPTORS_BESIDE: u64 = 500;
+pub(crate) const DESCRIPTORS_BESIDE: u64 = 500;
 /// The number of bytes that a client reads at a time. An event of this benchmark fits into them.
 const READ_BYTES: usize = 4096;
 const PAGE_KIB: f64 = 4.0;
@@ -34,7 +36,7 @@ type Got = Vec<(u32, u32)>;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
-    let mut subject = Subject::start(&options.binary, cluster, "streams", &[]).await;
+    let mut subject = Subject::start(&options.binary, cluster, "streams", &[LIMIT_OF_STREAMS]).await;
     // The server restarts, because hashing the account's password has left memory that does not belong to the streams.
     subject.stop();
     subject.start_again();
@@ -103,7 +105,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 }
 
 /// This process and the server both have a descriptor for each stream. The server inherits the limit.
-fn raise_descriptors(needed: u64) {
+pub(crate) fn raise_descriptors(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
     if !is_enough(limit.current) {
@@ -131,7 +133,7 @@ async fn open(subject: &Subject<'_>, count: usize, clock: Clock, got: &Arc<Atomi
             let (opening, address, token) = (Arc::clone(&opening), subject.side.address.clone(), subject.side.token.clone());
             tokio::spawn(async move {
                 let _place = opening.acquire().await.unwrap();
-                Subject::open_stream(&address, token.as_deref()).await
+                Subject::open_stream(&address, token.as_deref(), None).await.0
             })
         })
         .collect();

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::database::Database;
 use crate::cluster::Cluster;
-use crate::load::request;
+use crate::load::request_with;
 use crate::server::{Process, blockbase};
 use crate::side::Side;
 
@@ -37,6 +37,8 @@ impl Subscribed {
 /// The topic of the subscription.
 pub(crate) const TOPIC: &str = "data.task.created";
 const CONSUMER: &str = "bench";
+/// The first chunk of a stream.
+const OPEN: &[u8] = b": open\n\n\r\n";
 
 pub(crate) struct Subject<'a> {
     binary: PathBuf,
@@ -141,16 +143,20 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Opens a stream. The first bytes left to read are those of the first event.
-    pub(crate) async fn open_stream(address: &str, token: Option<&str>) -> TcpStream {
+    /// Opens a stream. It continues after the event `after`, if there is one. Returns the stream, and the bytes that were already read of
+    /// its events.
+    pub(crate) async fn open_stream(address: &str, token: Option<&str>, after: Option<&str>) -> (TcpStream, Vec<u8>) {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let path = format!("/api/v1/events/stream?topics={TOPIC}");
-        stream.write_all(&request("GET", &path, token, None)).await.unwrap();
+        let path = format!("/api/v1/events/stream?topics={TOPIC}&resume={}", after.is_some());
+        let known = after.map(|after| format!("last-event-id: {after}\r\n")).unwrap_or_default();
+        stream.write_all(&request_with("GET", &path, token, &format!("host: 127.0.0.1\r\n{known}"), None)).await.unwrap();
         let mut head = Vec::new();
-        while !head.ends_with(b": open\n\n\r\n") {
+        loop {
+            if let Some(end) = head.windows(OPEN.len()).position(|window| window == OPEN) {
+                return (stream, head.split_off(end + OPEN.len()));
+            }
             assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no stream: {}", String::from_utf8_lossy(&head));
             assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
         }
-        stream
     }
 }
