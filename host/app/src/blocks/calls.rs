@@ -1,4 +1,7 @@
 //! Calls of blocks: callers call actions, and third parties call hooks.
+//!
+//! The permission is checked before the input. Otherwise an error of the input would reveal the action's schema to callers without the
+//! permission. Validation runs outside the sandbox, so a keyword that the server adds to the schema counts its steps.
 
 use std::sync::Arc;
 use std::time::Duration;

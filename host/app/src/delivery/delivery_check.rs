@@ -1,5 +1,8 @@
 //! Decides whether an event may be delivered, at the moment of the delivery. The queue may contain events that the group no longer gets:
 //! its topics were narrowed, it has another maker, or the maker may read less.
+//!
+//! If the maker lacks a right, the attempt fails and is retried. If the server held these deliveries back instead, their events would
+//! stay in the outbox without a bound.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The live feed. Every reader gets each committed event once, in commit order.
+//!
+//! The purge skips events that a consumer still needs, so an event can outlive later ones. So no stream continues before the greatest
+//! purged number, and a replay compares this number after each page.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};

@@ -1,5 +1,6 @@
 //! Deletes one record whose dependent records are too many for one transaction. It uses several transactions, and begins at the
-//! ends of the chains of dependent records.
+//! ends of the chains of dependent records. A list of all dependent records, made at the beginning, would miss records that get
+//! another parent in between.
 //!
 //! Only an operation that has to succeed at any size may use this, because between two steps others can see that a part is
 //! deleted.
