@@ -12,6 +12,7 @@ use blockbase_schema::{Column, Error, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
 
+use crate::base::offload::run_offloaded;
 use crate::records::expand::{Budget, expanded};
 
 /// A page of records as it was read.
@@ -65,7 +66,8 @@ impl Mark {
 
 /// The digest of a position that is JSON.
 fn digest_of(position: &[u8]) -> Result<String> {
-    std::str::from_utf8(position).map(sha256_hex).map_err(Error::internal)
+    let text = std::str::from_utf8(position).map_err(Error::internal)?;
+    Ok(run_offloaded(text.len(), || sha256_hex(text)))
 }
 
 /// The marks between which a page by cursors lies, and its request.
