@@ -66,6 +66,16 @@ on_both_engines! {
         assert_eq!((&found["edges"][1]["node"]["id"], &found["pageInfo"]["hasNextPage"]), (&json!(ids[1]), &json!(true)), "{:.300}", answer.to_string());
         let answer = connection("first: 3").await;
         assert_eq!(answer["errors"][0]["extensions"]["code"], "answer_too_large", "{:.300}", answer.to_string());
+        // Each edge repeats the aliases.
+        let aliased = async |aliases: usize| {
+            let members: String = (0..aliases).map(|number| format!("{}{number}: __typename ", "a".repeat(240))).collect();
+            admin.post("/api/v1/graphql", json!({ "query": format!("{{ doc_connection {{ edges {{ {members} }} }} }}") })).await.json()
+        };
+        let answer = aliased(200).await;
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "answer_too_large", "{:.300}", answer.to_string());
+        let answer = aliased(20).await;
+        let edges = answer["data"]["doc_connection"]["edges"].as_array().unwrap();
+        assert_eq!((edges.len(), edges[5].as_object().unwrap().len()), (RECORDS.len(), 20), "{:.300}", answer.to_string());
     }
 
     async fn the_values_of_the_sort_count_as_bytes_of_the_page(engine: Engine) {
