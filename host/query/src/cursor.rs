@@ -7,6 +7,8 @@
 //! order of `priority` and `id`, ascending, the ranges are: `(priority, id) > (3, x)`, and `priority IS NULL`. With a key in another
 //! direction, or with one that can be null, more ranges are needed. One statement reads all ranges to which no index leads.
 
+use std::sync::Arc;
+
 use blockbase_schema::{Error, Object, Result, Value};
 
 use crate::filter::{Filter, FilterValue};
@@ -218,7 +220,7 @@ pub struct Part {
     /// Whether the rows are read against the list's order.
     pub(crate) is_reversed: bool,
     /// The rows that belong to the part: those in any of these ranges. `None` for all rows.
-    pub(crate) beyond: Option<(Position, Vec<Range>)>,
+    pub(crate) beyond: Option<(Arc<Position>, Vec<Range>)>,
     /// The number of keys whose order an index has within the part. 0 if no index leads to its rows.
     pub(crate) led_keys: usize,
 }

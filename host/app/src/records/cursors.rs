@@ -3,7 +3,8 @@
 //! A cursor contains values of the record to which it belongs, so it is encrypted. What it is bound to is not in it, but goes into the
 //! encryption: a cursor for somebody else, or for another list, does not open. It has no time limit and names no session.
 //!
-//! Long values do not fit into a cursor. It then contains the id of the record, and the values are read again.
+//! Long values do not fit into a cursor. It then contains the id of the record and a digest of the values, which are read again. If
+//! they have changed, the cursor is refused: from another place, the next page would repeat or skip other records.
 
 use blockbase_auth::{Principal, SecretBox, sha256_hex};
 use blockbase_query::limits::{CURSOR_VALUES_BYTES_MAX, PAGE_SIZE_MAX};

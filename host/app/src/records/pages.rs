@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, SearchBy, Selection};
@@ -11,6 +12,7 @@ use blockbase_schema::{Column, Error, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
 
+use crate::base::offload::run_offloaded;
 use crate::records::expand::{Budget, expanded};
 
 /// A page of records as it was read.
@@ -31,14 +33,21 @@ pub(crate) struct Page {
 pub(crate) enum Mark {
     Position(Position),
     /// A record whose position is too long for a cursor.
-    Record(Uuid),
+    Record {
+        id: Uuid,
+        /// The digest of its position. If the record moves, the mark means no place in the list any more.
+        digest: String,
+    },
 }
 
 impl Mark {
     /// Reads a mark from JSON. `None` if it does not fit the keys of the list's order.
     pub(crate) fn read(plan: &ListPlan, text: &str) -> Option<Mark> {
         match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-            Some(id) => id.parse().ok().map(Mark::Record),
+            Some(text) => {
+                let (id, digest) = text.split_once(' ')?;
+                Some(Mark::Record { id: id.parse().ok()?, digest: digest.to_owned() })
+            }
             None => plan.position(text).map(Mark::Position),
         }
     }
@@ -49,9 +58,16 @@ impl Mark {
             return Ok(position);
         }
         // The last key of every order is `id`.
-        let id = plan.order.last().and_then(|(index, _)| place_of(plan, *index));
-        Ok(record.cell(id.ok_or_else(|| Error::internal("an id was not read"))?).to_vec())
+        let place = plan.order.last().and_then(|(index, _)| place_of(plan, *index));
+        let id = place.and_then(|place| record.uuid(place)).ok_or_else(|| Error::internal("an id was not read"))?;
+        Ok(format!("\"{id} {}\"", digest_of(&position)?).into_bytes())
     }
+}
+
+/// The digest of a position that is JSON.
+fn digest_of(position: &[u8]) -> Result<String> {
+    let text = std::str::from_utf8(position).map_err(Error::internal)?;
+    Ok(run_offloaded(text.len(), || sha256_hex(text)))
 }
 
 /// The marks between which a page by cursors lies, and its request.
@@ -80,7 +96,7 @@ impl Between {
     /// Reads the positions of those marks that are only records.
     ///
     /// # Errors
-    /// `invalid_request` with `field` if the caller cannot read such a record any more.
+    /// `invalid_request` with `field` if the caller cannot read such a record any more, or if it has another position now.
     async fn read(connection: &mut Connection, plan: &ListPlan, window: &Window, bytes_max: usize) -> Result<Between> {
         let after = position_at(connection, plan, ListParameter::After, window.after.as_ref(), bytes_max).await?;
         let before = position_at(connection, plan, ListParameter::Before, window.before.as_ref(), bytes_max).await?;
@@ -208,25 +224,28 @@ async fn position_at(
     mark: Option<&Mark>,
     bytes_max: usize,
 ) -> Result<Option<Position>> {
-    let id = match mark {
+    let (id, digest) = match mark {
         None => return Ok(None),
         Some(Mark::Position(position)) => return Ok(Some(position.clone())),
-        Some(Mark::Record(id)) => *id,
+        Some(Mark::Record { id, digest }) => (*id, digest),
     };
     let columns: Vec<&Column> = plan.order.iter().map(|(index, _)| &plan.object.columns[*index]).collect();
     let statement = sql::position_of(connection.dialect(), plan, id);
     let found = connection.fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max)).await;
     let found = found.map_err(|error| error.on(&plan.object))?;
-    let Some(record) = found.first() else {
-        let name = parameter.name();
-        let message = format!(
-            "`{name}` is the cursor of a record with long values, and this record is gone. `{name}` with an empty text reads from the {} \
-            of the list.",
-            if parameter == ListParameter::Before { "end" } else { "beginning" }
-        );
-        return Err(Error::invalid_request(message).with_field(name));
-    };
-    position_from(plan, position_json((0..columns.len()).map(|place| record.cell(place)))).map(Some)
+    let position = found.first().map(|record| position_json((0..columns.len()).map(|place| record.cell(place))));
+    if let Some(position) = position
+        && digest_of(&position)? == *digest
+    {
+        return position_from(plan, position).map(Some);
+    }
+    let name = parameter.name();
+    let message = format!(
+        "`{name}` is the cursor of a record with long values. This record is gone, or these values have changed. `{name}` with an \
+        empty text reads from the {} of the list.",
+        if parameter == ListParameter::Before { "end" } else { "beginning" }
+    );
+    Err(Error::invalid_request(message).with_field(name))
 }
 
 fn position_from(plan: &ListPlan, json: Vec<u8>) -> Result<Position> {

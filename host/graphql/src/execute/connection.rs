@@ -189,8 +189,8 @@ fn write_edges(
         let begun = answer.json.len();
         answer.json.push(b'{');
         for (member, shown) in members {
-            answer.key(begun, member.key);
             let place = place.key(member.key);
+            answer.counted_key(begun, member.key, member.position, &place)?;
             match shown {
                 EdgeField::Type => answer.string(&edge_name(object)),
                 EdgeField::Cursor => answer.counted_string(edge.cursor, member.position, &place)?,

@@ -195,6 +195,16 @@ impl Answer {
         self.json.extend_from_slice(b"\":");
     }
 
+    /// Appends `"key":` in an entry of a list. Each entry writes it once more, so its bytes are counted before.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn counted_key(&mut self, begun: usize, key: &str, position: Pos, place: &Place<'_>) -> Result<(), GraphqlError> {
+        self.budget.spend(key.len() + 16).map_err(|error| GraphqlError::at(error, position, place.path()))?;
+        self.key(begun, key);
+        Ok(())
+    }
+
     pub(crate) fn string(&mut self, text: &str) {
         json::write_string(&mut self.json, text);
     }

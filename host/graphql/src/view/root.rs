@@ -111,7 +111,7 @@ impl Root {
             ),
             Root::Connection(object) => format!(
                 "A page of records of `{}` by cursors: the `first` ones after `after`, or the `last` ones before `before`. In the order \
-                of an index, a page costs the same at any depth. Other writes neither repeat nor skip its records.",
+                of an index, a page costs the same at any depth. Insertions and deletions neither repeat nor skip other records.",
                 object.name()
             ),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),

@@ -1,6 +1,7 @@
 //! The parts of a list before and after a position, for pages by cursors.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use blockbase_schema::{Column, ColumnType, Value, system};
 use serde_json::json;
@@ -65,7 +66,9 @@ impl ListPlan {
         // statement reads them.
         let (merged, split): (Vec<Range>, Vec<Range>) =
             ranges(&keys, &position.0, or_equal).into_iter().partition(|range| range.equal >= led);
-        let part = |ranges, led_keys| Part { is_reversed, beyond: Some((position.clone(), ranges)), led_keys };
+        // A position may have long values, and there may be many parts.
+        let shared = Arc::new(position.clone());
+        let part = |ranges, led_keys| Part { is_reversed, beyond: Some((Arc::clone(&shared), ranges)), led_keys };
         let split = split.into_iter().map(|range| {
             let same = keys[range.equal..led].iter().take_while(|key| key.descends == keys[range.equal].descends);
             part(vec![range], range.equal + same.count())

@@ -121,6 +121,61 @@ on_both_engines! {
         assert_eq!(fields, [("hasNextPage", "NON_NULL"), ("hasPreviousPage", "NON_NULL"), ("startCursor", "SCALAR"), ("endCursor", "SCALAR")]);
     }
 
+    async fn connections_without_edges_say_what_is_there(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let ask = async |arguments: &str, fields: &str| {
+            let query = format!("{{ task_connection({arguments}) {{ {fields} }} }}");
+            data(&admin, &query, Value::Null).await["task_connection"].clone()
+        };
+        let has_next = async |arguments: &str| ask(arguments, "pageInfo { hasNextPage }").await["pageInfo"]["hasNextPage"] == true;
+        let has_previous =
+            async |arguments: &str| ask(arguments, "pageInfo { hasPreviousPage }").await["pageInfo"]["hasPreviousPage"] == true;
+        let total = async |arguments: &str| ask(arguments, "totalCount").await;
+        assert_eq!(total("first: 5").await, json!({ "totalCount": 0 }));
+        assert!(!has_next("first: 0").await && !has_previous("last: 0").await);
+        fill(&admin).await;
+        for arguments in ["first: 0", "first: 3", "last: 3", "after: \"\"", "first: 3, sort: [{ field: \"priority\" }]"] {
+            assert_eq!(total(arguments).await, json!({ "totalCount": 23 }), "{arguments}");
+        }
+        assert_eq!(total("first: 3, where: { done: { eq: true } }").await, json!({ "totalCount": 12 }));
+        let (ids, cursors, _) = edges(&admin, "first: 100").await;
+        let (after, last) = (format!("after: \"{}\"", cursors[0]), format!("after: \"{}\"", cursors[22]));
+        // The total is that of the list, wherever the page begins.
+        assert_eq!(total(&format!("first: 3, {after}")).await, json!({ "totalCount": 23 }));
+        assert_eq!(total(&format!("first: 3, {last}")).await, json!({ "totalCount": 23 }));
+        for (arguments, expected) in [
+            ("first: 0".to_owned(), true),
+            ("first: 22".to_owned(), true),
+            ("first: 23".to_owned(), false),
+            ("last: 3".to_owned(), false),
+            (format!("first: 21, {after}"), true),
+            (format!("first: 22, {after}"), false),
+            (format!("first: 1, {last}"), false),
+        ] {
+            assert_eq!(has_next(&arguments).await, expected, "{arguments}");
+        }
+        for (arguments, expected) in [
+            ("first: 3".to_owned(), false),
+            ("last: 22".to_owned(), true),
+            ("last: 23".to_owned(), false),
+            (format!("first: 1, {after}"), true),
+            (format!("first: 1, {last}"), true),
+        ] {
+            assert_eq!(has_previous(&arguments).await, expected, "{arguments}");
+        }
+        // The ends of the page are right without its edges.
+        let info = ask("first: 4", "pageInfo { startCursor endCursor }").await["pageInfo"].clone();
+        assert_eq!(edges(&admin, &format!("first: 2, after: {}", info["endCursor"])).await.0, ids[4..6]);
+        assert_eq!(edges(&admin, &format!("first: 2, after: {}", info["startCursor"])).await.0, ids[1..3]);
+        assert_eq!(ask("first: 4", "__typename").await, json!({ "__typename": "Task_Connection" }));
+        // A wrong cursor is refused, whatever is selected.
+        for fields in ["totalCount", "pageInfo { hasNextPage }", "__typename"] {
+            let query = format!("{{ task_connection(after: \"x\") {{ {fields} }} }}");
+            assert_eq!(codes(&server, Some(&admin.token), &query, Value::Null).await, ["invalid_request"], "{fields}");
+        }
+    }
+
     async fn wrong_arguments_of_a_connection_are_refused(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
