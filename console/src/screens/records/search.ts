@@ -1,5 +1,7 @@
 import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
 
+export const CHARTS = ["bars", "line"] as const;
+
 /** The search parameters of `/data/$object`. If one is missing, the view decides. */
 export function readRecordsSearch(raw: RawSearch) {
   return given({
@@ -12,6 +14,18 @@ export function readRecordsSearch(raw: RawSearch) {
     q: text(raw.q),
     /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),
+    /**
+     * The fields by which the records are grouped, in the format of the API: `status,created_at:month`. If the address has it, the whole
+     * grouping is in the address: the next four are part of it. `-` removes the grouping of the view.
+     */
+    group: text(raw.group),
+    /** The functions of the groups: `count,sum:amount`. */
+    fn: text(raw.fn),
+    /** The order of the groups, by the keys of the result: `-sum_amount`. */
+    groupSort: text(raw.groupSort),
+    /** Conditions on the groups, in the form of `filter`: `[["count","gte","10"]]`. */
+    having: text(raw.having, 16_000),
+    chart: oneOf(raw.chart, CHARTS),
     page: whole(raw.page),
     size: whole(raw.size, 1, 100),
     /** The shown columns, separated by commas. */

@@ -1,0 +1,136 @@
+/** Places groups in charts: along the axis by the first field, apart by the second one. This file does not use React. */
+import { type JsonValue, printJson } from "../../../api/json";
+import type { GroupRow } from "../../../api/record-paths";
+import type { RecordShape } from "../columns";
+import type { ChartKind, Grouping } from "../views/grouping";
+import { type Period, beginOf, endOf } from "./periods";
+import { type GroupField, type GroupFunction, clockOf } from "./request";
+
+/** The number of lines, or of bars beside each other, that people can tell apart. */
+export const SERIES_MAX = 6;
+/** The maximum number of periods from the first to the last one, with those that have no records. */
+export const PERIODS_MAX = 400;
+
+/** A line suits periods that follow each other. Several charts below each other compare better with bars. */
+export function chartKind({ chart, functions }: Grouping, along: GroupField | undefined): ChartKind {
+  if (along?.period === undefined) return "bars";
+  return chart ?? (functions.length === 1 ? "line" : "bars");
+}
+
+export interface ChartLayout {
+  /** The names of the places along the axis. */
+  slots: string[];
+  /** The names of the lines, or of the bars beside each other. Without a second field, it is one empty name. */
+  series: string[];
+  rowAt: (slot: number, series: number) => GroupRow | undefined;
+  /** A result as a double, which is enough for a picture. Null for a gap. */
+  valueAt: (of: GroupFunction, slot: number, series: number) => number | null;
+  /** The groups that the chart leaves out, in sentences. */
+  notes: string[];
+}
+
+export interface ChartOptions {
+  rows: GroupRow[];
+  fields: GroupField[];
+  functions: GroupFunction[];
+  shape: RecordShape;
+  kind: ChartKind;
+  /** Whether a place without a group has no records. Otherwise, its group may be on another page, or not meet a condition. */
+  knowsGaps: boolean;
+  labelOf: (field: GroupField, value: JsonValue | undefined) => string;
+}
+
+const key = (value: JsonValue | undefined) => printJson(value ?? null);
+
+/** The values in the order of time, and the periods between them as instants. Undefined if there are too many. */
+function withGaps(values: JsonValue[], period: Period, clock: "reader" | "utc"): { value?: JsonValue; begin: number }[] | undefined {
+  const known = values.flatMap((value) => {
+    const begin = beginOf(value);
+    return begin === undefined ? [] : [{ value, begin }];
+  });
+  known.sort((one, other) => one.begin - other.begin);
+  const all: { value?: JsonValue; begin: number }[] = [];
+  for (const [index, each] of known.entries()) {
+    all.push(each);
+    const next = known[index + 1]?.begin ?? Number.NEGATIVE_INFINITY;
+    // Each step begins at a period of the server, so that small differences between clocks do not add up.
+    for (let begin = each.begin; ; ) {
+      const end = endOf(begin, period, clock);
+      if (!(end > begin && end < next)) break;
+      begin = end;
+      all.push({ begin });
+      if (all.length > PERIODS_MAX) return undefined;
+    }
+  }
+  return all;
+}
+
+export function layOut({ rows, fields, functions, shape, kind, knowsGaps, labelOf }: ChartOptions): ChartLayout {
+  const [along, apart] = fields;
+  const notes: string[] = [];
+  const distinct = (field: GroupField | undefined) => [...new Map(rows.map(({ group }) => (field === undefined ? null : (group[field.key] ?? null))).map((value) => [key(value), value])).values()];
+  const byKey = new Map(rows.map((row) => [`${along === undefined ? "" : key(row.group[along.key])} ${apart === undefined ? "" : key(row.group[apart.key])}`, row]));
+
+  let slots: { key: string | undefined; label: string }[] = [];
+  if (along !== undefined) {
+    const values = distinct(along);
+    const slotOf = (value: JsonValue) => ({ key: key(value), label: labelOf(along, value) });
+    const { period, column } = along;
+    if (period === undefined || column === undefined) slots = values.map(slotOf);
+    else {
+      const clock = clockOf(column, shape);
+      const times = values.filter((value) => value !== null);
+      const filled = withGaps(times, period, clock);
+      if (filled === undefined) notes.push("Periods without records are left out.");
+      const sorted = filled ?? times.map((value) => ({ value, begin: beginOf(value) ?? 0 })).sort((one, other) => one.begin - other.begin);
+      slots = sorted.map(({ value, begin }) => (value === undefined ? { key: undefined, label: labelOf(along, new Date(begin).toISOString()) } : slotOf(value)));
+      if (times.length < values.length) {
+        // Null is at no time.
+        if (kind === "bars") slots.push(slotOf(null));
+        else notes.push(`The line leaves out ${labelOf(along, null)}.`);
+      }
+    }
+  }
+
+  let series = distinct(apart);
+  const [first] = functions;
+  if (apart !== undefined && series.length > SERIES_MAX) {
+    const sizes = new Map<string, number>();
+    for (const row of rows) {
+      const name = key(row.group[apart.key]);
+      sizes.set(name, (sizes.get(name) ?? 0) + Math.abs(first === undefined ? 0 : (numberOf(row[first.key]) ?? 0)));
+    }
+    const largest = new Set([...sizes].sort(([, one], [, other]) => other - one).slice(0, SERIES_MAX).map(([name]) => name));
+    notes.push(`The chart shows ${SERIES_MAX} of ${series.length} values of ${apart.label}: those with the largest ${first?.label ?? "result"}.`);
+    series = series.filter((value) => largest.has(key(value)));
+  }
+
+  const rowAt = (slot: number, of: number) => {
+    const name = slots[slot]?.key;
+    return name === undefined ? undefined : byKey.get(`${name} ${apart === undefined ? "" : key(series[of])}`);
+  };
+  return {
+    slots: slots.map(({ label }) => label),
+    series: apart === undefined ? [""] : series.map((value) => labelOf(apart, value)),
+    rowAt,
+    valueAt: (of, slot, index) => {
+      const row = rowAt(slot, index);
+      if (row === undefined) return knowsGaps && of.name === "count" ? 0 : null;
+      return numberOf(row[of.key]);
+    },
+    notes,
+  };
+}
+
+function numberOf(value: JsonValue | undefined): number | null {
+  const number = value === null || value === undefined ? Number.NaN : Number(String(value));
+  return Number.isFinite(number) ? number : null;
+}
+
+/**
+ * Whether the groups of a page show which places have no records: no condition hides a group, and no group between them is on another page.
+ */
+export function knowsGaps({ by, having, sort }: Pick<Grouping, "by" | "having" | "sort">, isAll: boolean): boolean {
+  if (having.length > 0) return false;
+  return isAll || (by.length === 1 && (sort.length === 0 || sort[0]!.id === by[0]));
+}

@@ -1,0 +1,92 @@
+/** The periods of dates and points in time: their names for people, and where each ends. This file does not use React. */
+import type { RecordColumn } from "../columns";
+
+/** The periods of the API. */
+export const PERIODS = ["year", "quarter", "month", "week", "day", "hour"] as const;
+export type Period = (typeof PERIODS)[number];
+
+/** The periods of a column. Dates have no hours. */
+export function periodsOf({ type }: Pick<RecordColumn, "type">): Period[] {
+  return type === "datetime" ? [...PERIODS] : type === "date" ? PERIODS.filter((period) => period !== "hour") : [];
+}
+
+/**
+ * The clock by which a period begins: that of the reader, or UTC. Dates have no zone, so their clock is UTC. Only these two clocks are
+ * possible, because a browser computes with no other one.
+ */
+export type Clock = "reader" | "utc";
+
+/** The first instant of a period, in milliseconds. Undefined if the text is no date and no point in time. */
+export function beginOf(value: unknown): number | undefined {
+  const begin = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(begin) ? undefined : begin;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MINUTES = 60;
+
+/** The hour ends at the next full hour of the clock, or earlier if the clock changes within it. */
+function endOfHour(begin: number, clock: Clock): number {
+  const at = new Date(begin);
+  const minutes = HOUR_MINUTES - (clock === "utc" ? at.getUTCMinutes() : at.getMinutes());
+  const offset = at.getTimezoneOffset();
+  for (let minute = 1; clock === "reader" && minute < minutes; minute++) {
+    const next = begin + minute * MINUTE_MS;
+    if (new Date(next).getTimezoneOffset() !== offset) return next;
+  }
+  return begin + minutes * MINUTE_MS;
+}
+
+/** The first instant after the period that begins at `begin`, in milliseconds. */
+export function endOf(begin: number, period: Period, clock: Clock): number {
+  if (period === "hour") return endOfHour(begin, clock);
+  const at = new Date(begin);
+  const [days, months] = { day: [1, 0], week: [7, 0], month: [0, 1], quarter: [0, 3], year: [0, 12] }[period] as [number, number];
+  if (clock === "utc") at.setUTCMonth(at.getUTCMonth() + months, at.getUTCDate() + days);
+  else {
+    at.setMonth(at.getMonth() + months, at.getDate() + days);
+    // A day on which the clock jumps over midnight begins later. The days after it do not.
+    at.setHours(0, 0, 0, 0);
+  }
+  return at.getTime();
+}
+
+const FORMATS: Record<Exclude<Period, "quarter">, Intl.DateTimeFormatOptions> = {
+  year: { year: "numeric" },
+  month: { year: "numeric", month: "short" },
+  week: { dateStyle: "medium" },
+  day: { dateStyle: "medium" },
+  hour: { dateStyle: "medium", timeStyle: "short" },
+};
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+function format(at: Date, options: Intl.DateTimeFormatOptions, clock: Clock, locale: string | undefined): string {
+  const key = `${JSON.stringify(options)} ${clock} ${locale}`;
+  const known = formats.get(key) ?? new Intl.DateTimeFormat(locale, { ...options, ...(clock === "utc" ? { timeZone: "UTC" } : {}) });
+  formats.set(key, known);
+  return known.format(at);
+}
+
+/** The name of a period: "2026", "Q1 2026", "Mar 2026", "Week of Mar 2, 2026". Without a locale, it is the reader's. */
+export function periodLabel(value: string, period: Period, clock: Clock, locale?: string): string {
+  const begin = beginOf(value);
+  if (begin === undefined) return value;
+  const at = new Date(begin);
+  if (period === "quarter") return `Q${Math.floor((clock === "utc" ? at.getUTCMonth() : at.getMonth()) / 3) + 1} ${format(at, FORMATS.year, clock, locale)}`;
+  const label = format(at, FORMATS[period], clock, locale);
+  if (period === "week") return `Week of ${label}`;
+  if (period !== "hour" || clock === "utc") return label;
+  // The clock shows this hour twice on one day in autumn.
+  const isRepeated = [-1, 1].some((by) => format(new Date(begin + by * HOUR_MINUTES * MINUTE_MS), FORMATS.hour, clock, locale) === label);
+  return isRepeated ? format(at, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "shortOffset" }, clock, locale) : label;
+}
+
+const YEAR_MIN = 1;
+const YEAR_MAX = 9_999;
+
+/** An instant in the format of the column. Undefined if the column has no values so early or so late. */
+export function boundOf(instant: number, { type }: Pick<RecordColumn, "type">): string | undefined {
+  const at = new Date(instant);
+  if (Number.isNaN(instant) || at.getUTCFullYear() < YEAR_MIN || at.getUTCFullYear() > YEAR_MAX) return undefined;
+  return type === "date" ? at.toISOString().slice(0, 10) : at.toISOString();
+}
