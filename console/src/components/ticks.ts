@@ -37,7 +37,7 @@ export function tickText(value: number): string {
   return size !== 0 && (size >= 1e15 || size < 1e-4) ? value.toExponential(1) : compact.format(value);
 }
 
-const CHARACTERS_MAX = 16;
+const CHARACTERS_MAX = 22;
 /** The width of a character and of the space between two names, in pixels. */
 const CHARACTER_PX = 6.5;
 const SPACE_PX = 14;

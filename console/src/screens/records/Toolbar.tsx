@@ -7,18 +7,10 @@ import type { RecordColumn, RecordShape } from "./columns";
 import { FilterBar } from "./filters/FilterBar";
 import type { ShapeOf } from "./filters/tree";
 import { firstGrouping } from "./views/grouping";
-import type { CurrentView } from "./views/useCurrentView";
+import { type CurrentView, takesFocus } from "./views/useCurrentView";
 import type { SavedViews } from "./views/view";
 import { ViewMenu } from "./views/ViewMenu";
 import classes from "./Records.module.css";
-
-/** Whether the next toolbar focuses the button that groups. The records and their groups each have a toolbar. */
-let focusesGroup = false;
-
-/** Keeps the focus near its place when the groups replace the records, or the reverse. */
-export function focusGroupButton(): void {
-  focusesGroup = true;
-}
 
 export interface ToolbarProps {
   shape: RecordShape;
@@ -38,8 +30,7 @@ export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchFie
   const isGrouped = view.groups !== null;
   const group = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (focusesGroup) group.current?.focus();
-    focusesGroup = false;
+    if (takesFocus()) group.current?.focus();
   }, []);
   return (
     <>
@@ -62,10 +53,7 @@ export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchFie
           variant={isGrouped ? "light" : "default"}
           aria-pressed={isGrouped}
           leftSection={<IconChartBar size={14} />}
-          onClick={() => {
-            focusGroupButton();
-            setView({ ...view, groups: isGrouped ? null : firstGrouping(shape) }, { isStep: true });
-          }}
+          onClick={() => setView({ ...view, groups: isGrouped ? null : firstGrouping(shape) }, { isStep: true })}
         >
           Group
         </Button>

@@ -20,23 +20,22 @@ export interface GroupChartsProps {
 }
 
 export function GroupCharts({ layout, kind, fields, functions, onPick }: GroupChartsProps) {
-  const { series, notes } = layout;
+  const { slots, series, notes } = layout;
   return (
     // A region that scrolls can be reached with the keyboard.
     <div className={classes.charts} role="region" aria-label="Charts" tabIndex={0}>
       {fields.length > 1 && (
         <ul className={classes.legend} aria-label={fields[1]?.label}>
           {series.map((name, index) => (
-            <li key={name} className={classes.name}>
+            // Two related records can have the same name.
+            <li key={`${index} ${name}`} className={classes.name}>
               <span className={classes.color} style={{ background: `var(${seriesColor(index)})` }} aria-hidden="true" />
               <bdi>{name}</bdi>
             </li>
           ))}
         </ul>
       )}
-      {functions.map((of) => (
-        <FunctionChart key={of.key} of={of} layout={layout} kind={kind} fields={fields} height={functions.length === 1 ? ALONE_PX : SEVERAL_PX} onPick={onPick} />
-      ))}
+      {slots.length > 0 && functions.map((of) => <FunctionChart key={of.text} of={of} layout={layout} kind={kind} fields={fields} height={functions.length === 1 ? ALONE_PX : SEVERAL_PX} onPick={onPick} />)}
       {notes.map((note) => (
         <p key={note} className={classes.note}>
           {note}

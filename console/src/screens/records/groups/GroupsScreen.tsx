@@ -18,7 +18,7 @@ import { useHotkeys } from "../../../components/useHotkeys";
 import { EmptyRecords } from "../EmptyRecords";
 import { Footer } from "../Footer";
 import type { RecordsTableProps } from "../RecordsTable";
-import { MissingView, Toolbar, focusGroupButton } from "../Toolbar";
+import { MissingView, Toolbar } from "../Toolbar";
 import { copiesOfGroups } from "../copies";
 import { useTitles } from "../useTitles";
 import type { Grouping } from "../views/grouping";
@@ -64,12 +64,11 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const pick = ({ group }: GroupRow) => {
     const filter = narrowed(fields, group, view, shape, tableShapeOf);
     if (filter === undefined) return told("No filter finds exactly the records of this group.");
-    focusGroupButton();
     setView({ ...view, ...filter, groups: null }, { isStep: true });
   };
 
-  const place = placeOf(error, grouping, view, shape);
-  const refused = place === undefined || !isApiError(error) ? undefined : { place, message: error.message };
+  const place = isApiError(error) ? placeOf(error, grouping, view, shape) : undefined;
+  const refused = place === undefined || error === null ? undefined : { place, message: error.message };
   const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
   const [adding, setAdding] = useState<{ column?: string } | null>(null);
   const searchField = useRef<HTMLInputElement>(null);
@@ -106,18 +105,22 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
     }
     return (
       <>
-        <div className={classes.panes} data-stale={isPlaceholderData || undefined} aria-busy={isPlaceholderData}>
-          <GroupCharts layout={layout} kind={kind} fields={fields} functions={functions} onPick={pick} />
-          <div className={classes.side}>
-            <p className={classes.hint}>
-              {words !== "" && <strong data-shown>{words}. </strong>}
-              Open a group to see its records.
-            </p>
-            <div className={classes.table}>
-              <GroupsTable shape={shape} grouping={shown} fields={fields} functions={functions} rows={rows} labelOf={labelOf} onSort={(sort) => setGrouping({ ...grouping, sort })} onPick={pick} />
+        {rows.length === 0 ? (
+          <p className={classes.refused}>This page has no groups.</p>
+        ) : (
+          <div className={classes.panes} data-stale={isPlaceholderData || undefined} aria-busy={isPlaceholderData}>
+            <GroupCharts layout={layout} kind={kind} fields={fields} functions={functions} onPick={pick} />
+            <div className={classes.side}>
+              <p className={classes.hint}>
+                {words !== "" && <strong data-shown>{words}. </strong>}
+                Open a group to see its records.
+              </p>
+              <div className={classes.table}>
+                <GroupsTable key={data.page} shape={shape} grouping={shown} fields={fields} functions={functions} rows={rows} labelOf={labelOf} onSort={(sort) => setGrouping({ ...grouping, sort })} onPick={pick} />
+              </div>
             </div>
           </div>
-        </div>
+        )}
         {total !== null && (total > GROUPS_MAX || page > 1) && (
           <Footer first={(page - 1) * GROUPS_MAX} count={total} total={total} size={GROUPS_MAX} page={page} onPage={(to) => void navigate({ search: (now) => ({ ...now, page: to === 1 ? undefined : to }), replace: true, resetScroll: false })} />
         )}

@@ -6,7 +6,7 @@ import { type Column, DataTable } from "../../../components/DataTable";
 import { Value } from "../../../components/Value";
 import type { RecordShape } from "../columns";
 import type { Grouping } from "../views/grouping";
-import { EMPTY, resultText } from "./labels";
+import { resultText } from "./labels";
 import { type GroupField, type GroupFunction, resultShape } from "./request";
 import classes from "./Groups.module.css";
 
@@ -38,9 +38,9 @@ export function GroupsTable({ shape, grouping, fields, functions, rows, labelOf,
         width: FIELD_PX,
         sortable: byId.has(field.key),
         cell: ({ group }) => {
-          const label = labelOf(field, group[field.key]);
-          if (label === EMPTY) return <span className="dim">{label}</span>;
           const value = group[field.key];
+          const label = labelOf(field, value);
+          if (value === null) return <span className="dim">{label}</span>;
           return <bdi data-tip={typeof value === "string" && value !== label ? value : undefined}>{label}</bdi>;
         },
       })),

@@ -26,7 +26,7 @@ export function valueLabel(value: JsonValue | undefined, { column, period }: Gro
     const at = new Date(value);
     return Number.isNaN(at.getTime()) ? value : local.format(at);
   }
-  if (column.type === "uuid") return shortId(value);
+  if (column.type === "uuid" || column.id === "created_by" || column.id === "updated_by") return shortId(value);
   return value.length > TEXT_MAX ? `${value.slice(0, TEXT_MAX)}…` : value;
 }
 

@@ -1,6 +1,6 @@
 /** The request for the groups of a view: its parameters, the keys of its result, and the input that an error belongs to. No React. */
 import { isNumberType } from "../../../api/field-rules";
-import { isApiError } from "../../../api/errors";
+import type { ApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
 import type { FieldType } from "../../../api/types";
 import type { RecordColumn, RecordShape } from "../columns";
@@ -150,15 +150,14 @@ export type Place = { input: "field"; index: number } | { input: "functions" | "
  * The input that the server refuses. Undefined if the error is about something else, such as the filter of the records. The server's message
  * about a condition begins with the condition's path.
  */
-export function placeOf(error: unknown, grouping: Grouping, view: ListView, shape: RecordShape): Place | undefined {
-  if (!isApiError(error) || error.status !== 400) return undefined;
-  if (error.message.startsWith("`having") || error.field === "having") return { input: "having" };
-  if (error.message.startsWith("`where") || error.field === undefined) return undefined;
-  const { field } = error;
+export function placeOf({ status, code, message, field }: Pick<ApiError, "status" | "code" | "message" | "field">, grouping: Grouping, view: ListView, shape: RecordShape): Place | undefined {
+  if (status !== 400) return undefined;
+  if (message.startsWith("`having") || field === "having") return { input: "having" };
+  if (message.startsWith("`where") || field === undefined) return undefined;
   if (field === "tz") return { input: "zone" };
   // A filter of the records with the same field may be wrong instead.
-  if (error.code === "invalid_value" && view.conditions.some((condition) => condition.field === field)) return undefined;
-  if (error.code !== "invalid_value") {
+  if (code === "invalid_value" && view.conditions.some((condition) => condition.field === field)) return undefined;
+  if (code !== "invalid_value") {
     const index = grouping.by.map((text) => fieldOf(text, shape)).findLastIndex(({ key, name }) => key === field || name === field);
     if (index !== -1) return { input: "field", index };
   }

@@ -2,8 +2,19 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo } from "react";
 import { failed } from "../../../components/toast";
+import type { Grouping } from "./grouping";
 import type { useViews } from "./useViews";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./view";
+
+/** Whether the next toolbar takes the focus. The records and their groups each have a toolbar, and one replaces the other. */
+let isFocusMoving = false;
+
+/** Whether the focus has to go to the new toolbar, because the element that had it is gone. */
+export function takesFocus(): boolean {
+  const is = isFocusMoving;
+  isFocusMoving = false;
+  return is;
+}
 
 export interface CurrentView {
   view: SavedView;
@@ -23,9 +34,19 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
   const { view, base, isMissing } = useMemo(() => viewOf(search, saved), [search, saved]);
+  const isGrouped = view.groups !== null;
+  const leave = useCallback(
+    (groups: Grouping | null) => {
+      isFocusMoving = (groups !== null) !== isGrouped;
+    },
+    [isGrouped],
+  );
   const setView = useCallback<CurrentView["setView"]>(
-    (next, { isStep = false } = {}) => void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: !isStep }),
-    [navigate, base, saved.plain],
+    (next, { isStep = false } = {}) => {
+      leave(next.groups);
+      void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: !isStep });
+    },
+    [navigate, leave, base, saved.plain],
   );
   useEffect(() => {
     if (error !== null) failed("The view could not be kept", error);
@@ -36,7 +57,13 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
     missing: isMissing ? search.view : undefined,
     isChanged: Object.values(searchOf(view, base, saved.plain)).some((value) => value !== undefined),
     setView,
-    choose: (name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) }),
-    reset: () => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true }),
+    choose: (name) => {
+      leave(saved.views.find((each) => each.name === name)?.groups ?? null);
+      void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) });
+    },
+    reset: () => {
+      leave(base?.groups ?? null);
+      void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true });
+    },
   };
 }
