@@ -116,6 +116,8 @@ test("a click groups the records, with bars and the table beside them", async ()
   await ready(page);
   await groups(page, String(sorted.length));
   assert.equal(await chart(page).count(), 2);
+  await choose(page, "Then by", "no second field");
+  await groups(page, "4");
 });
 
 test("the table has all digits of a sum", async () => {

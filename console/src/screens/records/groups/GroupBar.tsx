@@ -22,6 +22,8 @@ export interface GroupBarProps {
 }
 
 const PERIOD_FIRST = "month";
+/** No field has this name. */
+const NO_FIELD = "-";
 const NO_SHAPE = () => undefined;
 
 export function GroupBar({ shape, grouping, kind, onChange, titleOf, refused }: GroupBarProps) {
@@ -106,7 +108,7 @@ interface FieldChoiceProps {
   label: string;
   shape: RecordShape;
   field: GroupField | undefined;
-  /** The field that is already chosen. With `without`, the choice can be empty. */
+  /** The field that is already chosen. With it, the choice can be empty. */
   without?: GroupField;
   error: React.ReactNode;
   onChange: (text: string | null) => void;
@@ -117,7 +119,9 @@ function FieldChoice({ label, shape, field, without, error, onChange }: FieldCho
   const named = ({ id, label: text }: RecordColumn) => ({ value: id, label: text === id ? id : `${text} (${id})` });
   const columns = shape.columns.filter((column) => makesGroups(column) && column.id !== without?.name);
   const isUnknown = field !== undefined && !columns.some(({ id }) => id === field.name);
-  const data = [...columns.map(named), ...(isUnknown ? [{ value: field.name, label: field.name }] : [])];
+  // A button in the input could not be reached with the keyboard, so the list has the empty choice.
+  const none = without !== undefined && field !== undefined ? [{ value: NO_FIELD, label: "no second field" }] : [];
+  const data = [...none, ...columns.map(named), ...(isUnknown ? [{ value: field.name, label: field.name }] : [])];
   return (
     <div className={classes.field}>
       <Select
@@ -126,15 +130,14 @@ function FieldChoice({ label, shape, field, without, error, onChange }: FieldCho
         searchable
         selectFirstOptionOnChange
         allowDeselect={false}
-        clearable={without !== undefined}
-        clearButtonProps={{ "aria-label": `Clear the field ${label}` }}
         maxDropdownHeight={300}
         data={data}
         value={field?.name ?? null}
         error={error}
         onChange={(name) => {
-          const column = name === null ? undefined : shape.byId.get(name);
-          onChange(name === null ? null : column !== undefined && hasPeriods(column) ? `${name}:${PERIOD_FIRST}` : name);
+          if (name === null) return;
+          const column = shape.byId.get(name);
+          onChange(name === NO_FIELD ? null : column !== undefined && hasPeriods(column) ? `${name}:${PERIOD_FIRST}` : name);
         }}
       />
       {field?.column !== undefined && hasPeriods(field.column) && (
