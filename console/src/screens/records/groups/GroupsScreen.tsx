@@ -60,6 +60,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const isAll = data !== undefined && data.page === 1 && total === rows.length;
   const layout = useMemo(() => layOut({ rows, fields, functions, shape, kind, knowsGaps: knowsGaps(shown, isAll), labelOf }), [rows, fields, functions, shape, kind, shown, isAll, labelOf]);
 
+  const toPage = (to: number) => void navigate({ search: (now) => ({ ...now, page: to === 1 ? undefined : to }), replace: true, resetScroll: false });
   const setGrouping = (groups: Grouping) => setView({ ...view, groups });
   const pick = ({ group }: GroupRow) => {
     const filter = narrowed(fields, group, view, shape, tableShapeOf);
@@ -103,27 +104,28 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
         </EmptyState>
       );
     }
+    // The address can name a page after the last one.
+    if (rows.length === 0)
+      return (
+        <EmptyState title="This page has no groups" action={<Button onClick={() => toPage(1)}>Show the first page</Button>}>
+          There are fewer groups than before.
+        </EmptyState>
+      );
     return (
       <>
-        {rows.length === 0 ? (
-          <p className={classes.refused}>This page has no groups.</p>
-        ) : (
-          <div className={classes.panes} data-stale={isPlaceholderData || undefined} aria-busy={isPlaceholderData}>
-            <GroupCharts layout={layout} kind={kind} fields={fields} functions={functions} onPick={pick} />
-            <div className={classes.side}>
-              <p className={classes.hint}>
-                {words !== "" && <strong data-shown>{words}. </strong>}
-                Open a group to see its records.
-              </p>
-              <div className={classes.table}>
-                <GroupsTable key={data.page} shape={shape} grouping={shown} fields={fields} functions={functions} rows={rows} labelOf={labelOf} onSort={(sort) => setGrouping({ ...grouping, sort })} onPick={pick} />
-              </div>
+        <div className={classes.panes} data-stale={isPlaceholderData || undefined} aria-busy={isPlaceholderData}>
+          <GroupCharts layout={layout} kind={kind} fields={fields} functions={functions} onPick={pick} />
+          <div className={classes.side}>
+            <p className={classes.hint}>
+              {words !== "" && <strong data-shown>{words}. </strong>}
+              Open a group to see its records.
+            </p>
+            <div className={classes.table}>
+              <GroupsTable key={data.page} shape={shape} grouping={shown} fields={fields} functions={functions} rows={rows} labelOf={labelOf} onSort={(sort) => setGrouping({ ...grouping, sort })} onPick={pick} />
             </div>
           </div>
-        )}
-        {total !== null && (total > GROUPS_MAX || page > 1) && (
-          <Footer first={(page - 1) * GROUPS_MAX} count={total} total={total} size={GROUPS_MAX} page={page} onPage={(to) => void navigate({ search: (now) => ({ ...now, page: to === 1 ? undefined : to }), replace: true, resetScroll: false })} />
-        )}
+        </div>
+        {total !== null && total > GROUPS_MAX && <Footer first={(page - 1) * GROUPS_MAX} count={total} total={total} size={GROUPS_MAX} page={page} onPage={toPage} />}
       </>
     );
   };
