@@ -50,7 +50,8 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const total = data?.answer.pagination.totalCount ?? null;
   const fields = useMemo(() => shown.by.map((text) => fieldOf(text, shape)), [shown, shape]);
   const functions = useMemo(() => shown.functions.map((text) => functionOf(text, shape)), [shown, shape]);
-  const kind = chartKind(shown, fields[0]);
+  // The request does not name the kind of chart, so its answer stays the same.
+  const kind = chartKind({ ...shown, chart: grouping.chart }, fields[0]);
 
   // The groups and the filter can name related records.
   const titleColumns = useMemo(() => shape.columns.filter(({ relation }) => relation !== undefined), [shape]);
