@@ -146,6 +146,8 @@ test("an error of the server belongs to the input that it is about", () => {
   assert.equal(place("Busy", "tz", { status: 503 }), undefined);
   // The filter of the view has this field too.
   assert.equal(place("`item` takes text.", "item", { code: "invalid_value", view: { ...VIEW, conditions: [{ field: "item", operator: "eq", value: "1" }] } }), undefined);
+  // A field called `tz` is no time zone.
+  assert.equal(request.placeOf({ status: 400, code: "invalid_value", message: "`tz` takes text.", field: "tz" }, { ...from, by: ["tz"] }, { ...VIEW, conditions: [{ field: "tz", operator: "eq", value: "1" }] }, of("stop")), undefined);
 });
 
 const ends = (begin, period, clock = "reader") => new Date(periods.endOf(Date.parse(begin), period, clock)).toISOString();
@@ -247,6 +249,8 @@ test("a group adds to the filter of the view", () => {
   assert.deepEqual(narrowed(["status"], group, { conditions: [], where: '{"_or":[{"item":"a"},{"item":"b"}]}' }), { conditions: [], where: '{"_or":[{"item":"a"},{"item":"b"}],"status":"open"}' });
   assert.equal(narrowed(["status"], group, { conditions: [], where: "{" }), undefined);
   assert.equal(narrowed(["gone"], { gone: 1 }), undefined);
+  // The address has no room for this filter.
+  assert.equal(narrowed(["item"], { item: "x".repeat(16_000) }), undefined);
   // An object with a field called `where` takes no condition as JSON.
   assert.equal(narrowed(["tz"], { tz: "null" }, NONE, of("stop")), undefined);
   assert.deepEqual(narrowed(["tz"], { tz: "CET" }, NONE, of("stop")).conditions, [{ field: "tz", operator: "eq", value: "CET" }]);

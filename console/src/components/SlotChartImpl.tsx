@@ -47,7 +47,8 @@ export default function SlotChartImpl({ slots, series, kind, height, onHover, on
         });
       return {
         legend: { show: false },
-        cursor: { y: false, points: { show: kind === "line", size: 6 }, drag: { x: false, y: false, setScale: false } },
+        // `show: true` would replace the function of uPlot that draws the points.
+        cursor: { y: false, points: { size: 6, ...(kind === "line" ? {} : { show: false }) }, drag: { x: false, y: false, setScale: false } },
         scales: {
           x: { time: false, range: (plot) => [-0.5, plot.data[0].length - 0.5] },
           y: {

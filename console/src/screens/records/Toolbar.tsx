@@ -7,7 +7,7 @@ import type { RecordColumn, RecordShape } from "./columns";
 import { FilterBar } from "./filters/FilterBar";
 import type { ShapeOf } from "./filters/tree";
 import { firstGrouping } from "./views/grouping";
-import { type CurrentView, takesFocus } from "./views/useCurrentView";
+import type { CurrentView } from "./views/useCurrentView";
 import type { SavedViews } from "./views/view";
 import { ViewMenu } from "./views/ViewMenu";
 import classes from "./Records.module.css";
@@ -26,11 +26,14 @@ export interface ToolbarProps {
 }
 
 export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchField, adding, onAdding, titleOf, children }: ToolbarProps) {
-  const { view, base, isChanged, setView, choose, reset } = current;
+  const { view, base, isChanged, hasSwitched, setView, choose, reset } = current;
   const isGrouped = view.groups !== null;
   const group = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (takesFocus()) group.current?.focus();
+    // The element that had the focus is gone with the toolbar or the table before.
+    if (hasSwitched && document.activeElement === document.body) group.current?.focus();
+    // Only a new toolbar takes the focus.
+    // oxlint-disable-next-line react/exhaustive-deps
   }, []);
   return (
     <>

@@ -1,5 +1,8 @@
 import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
 
+/** The longest filter in the address. A longer one is not read. */
+export const FILTER_CHARACTERS_MAX = 16_000;
+
 export const CHARTS = ["bars", "line"] as const;
 
 /** The search parameters of `/data/$object`. If one is missing, the view decides. */
@@ -8,9 +11,9 @@ export function readRecordsSearch(raw: RawSearch) {
     /** The name of a saved view. If a view is the default, `-` means the table without a view. */
     view: text(raw.view),
     /** Conditions as JSON: `[["status","eq","open"]]`. An empty list removes those of the view. */
-    filter: text(raw.filter, 16_000),
+    filter: text(raw.filter, FILTER_CHARACTERS_MAX),
     /** A condition as JSON, if the list of conditions cannot express it: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
-    where: text(raw.where, 16_000),
+    where: text(raw.where, FILTER_CHARACTERS_MAX),
     q: text(raw.q),
     /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),

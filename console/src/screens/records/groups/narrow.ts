@@ -2,9 +2,10 @@
 import { type JsonObject, type JsonValue, isLosslessNumber, printJson } from "../../../api/json";
 import { isTextType } from "../../../api/field-rules";
 import type { RecordShape } from "../columns";
-import type { Condition } from "../filters/conditions";
+import { type Condition, printConditions } from "../filters/conditions";
 import { type Filter, type ShapeOf, type Test, filterOf, partsOf, printParts, testOf } from "../filters/tree";
 import { takesWhere } from "../list-query";
+import { FILTER_CHARACTERS_MAX } from "../search";
 import { beginOf, boundOf, endOf } from "./periods";
 import { type GroupField, clockOf } from "./request";
 
@@ -45,5 +46,7 @@ export function narrowed(fields: GroupField[], group: JsonObject, filter: Filter
   // As a plain condition, this text would mean null.
   const meansNull = tests.some(({ operator, value }) => operator === "eq" && value === NULL);
   const wanted = meansNull ? { conditions: [], where: printJson(printParts(all, shape, of)) } : filterOf(all, shape, of);
+  // The address would lose a longer filter, and the table would show all records.
+  if (Math.max(wanted.where.length, printConditions(wanted.conditions)?.length ?? 0) > FILTER_CHARACTERS_MAX) return undefined;
   return wanted.where !== "" && !takesWhere(shape) ? undefined : wanted;
 }

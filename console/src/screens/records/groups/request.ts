@@ -152,9 +152,10 @@ export type Place = { input: "field"; index: number } | { input: "functions" | "
  */
 export function placeOf({ status, code, message, field }: Pick<ApiError, "status" | "code" | "message" | "field">, grouping: Grouping, view: ListView, shape: RecordShape): Place | undefined {
   if (status !== 400) return undefined;
-  if (message.startsWith("`having") || field === "having") return { input: "having" };
+  // A field with the name of a parameter belongs to the filter of the records.
+  if (takesHaving(shape) && (message.startsWith("`having") || field === "having")) return { input: "having" };
   if (message.startsWith("`where") || field === undefined) return undefined;
-  if (field === "tz") return { input: "zone" };
+  if (field === "tz" && takesZone(shape)) return { input: "zone" };
   // A filter of the records with the same field may be wrong instead.
   if (code === "invalid_value" && view.conditions.some((condition) => condition.field === field)) return undefined;
   if (code !== "invalid_value") {

@@ -34,6 +34,8 @@ export function useGroups({ object, shape, view, grouping, page }: GroupsSource)
     placeholderData: keepPreviousData,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
+    // While the records are shown, no event reaches the groups that are kept.
+    refetchOnMount: "always",
     // A read that the server or a proxy has given up is not repeated automatically, because it would cost the same again.
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
@@ -46,8 +48,8 @@ export function useGroups({ object, shape, view, grouping, page }: GroupsSource)
       timer.current = undefined;
       // A request that is under way may be older than the change, and would never end if each change started it again.
       if (cache.isFetching({ queryKey }) > 0) timer.current = setTimeout(read, LIVE_MS);
-      // What the server refuses, it refuses again.
-      else void cache.invalidateQueries({ queryKey, predicate: ({ state }) => state.status !== "error" });
+      // What the server refuses, it refuses again. Without an answer, the request may succeed now.
+      else void cache.invalidateQueries({ queryKey, predicate: ({ state: { error } }) => error === null || (isApiError(error) && error.status === 0) });
     };
     timer.current ??= setTimeout(read, LIVE_MS);
   }, [cache, object]);

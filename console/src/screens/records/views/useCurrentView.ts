@@ -1,20 +1,9 @@
 /** The view in the address, and the functions that change it. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { failed } from "../../../components/toast";
-import type { Grouping } from "./grouping";
 import type { useViews } from "./useViews";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./view";
-
-/** Whether the next toolbar takes the focus. The records and their groups each have a toolbar, and one replaces the other. */
-let isFocusMoving = false;
-
-/** Whether the focus has to go to the new toolbar, because the element that had it is gone. */
-export function takesFocus(): boolean {
-  const is = isFocusMoving;
-  isFocusMoving = false;
-  return is;
-}
 
 export interface CurrentView {
   view: SavedView;
@@ -23,6 +12,8 @@ export interface CurrentView {
   /** The name of a view that no longer exists, if the address has one. */
   missing: string | undefined;
   isChanged: boolean;
+  /** Whether the groups have replaced the records, or the records the groups. The toolbar is then a new one. */
+  hasSwitched: boolean;
   /** Shows the first page of a view. `isStep` makes it a step of the browser's history. */
   setView: (view: SavedView, options?: { isStep?: boolean }) => void;
   choose: (name: string) => void;
@@ -35,18 +26,11 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
   const navigate = useNavigate({ from: "/data/$object" });
   const { view, base, isMissing } = useMemo(() => viewOf(search, saved), [search, saved]);
   const isGrouped = view.groups !== null;
-  const leave = useCallback(
-    (groups: Grouping | null) => {
-      isFocusMoving = (groups !== null) !== isGrouped;
-    },
-    [isGrouped],
-  );
+  const [shown, setShown] = useState({ isGrouped, hasSwitched: false });
+  if (shown.isGrouped !== isGrouped) setShown({ isGrouped, hasSwitched: true });
   const setView = useCallback<CurrentView["setView"]>(
-    (next, { isStep = false } = {}) => {
-      leave(next.groups);
-      void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: !isStep });
-    },
-    [navigate, leave, base, saved.plain],
+    (next, { isStep = false } = {}) => void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: !isStep }),
+    [navigate, base, saved.plain],
   );
   useEffect(() => {
     if (error !== null) failed("The view could not be kept", error);
@@ -56,14 +40,9 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
     base,
     missing: isMissing ? search.view : undefined,
     isChanged: Object.values(searchOf(view, base, saved.plain)).some((value) => value !== undefined),
+    hasSwitched: shown.hasSwitched,
     setView,
-    choose: (name) => {
-      leave(saved.views.find((each) => each.name === name)?.groups ?? null);
-      void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) });
-    },
-    reset: () => {
-      leave(base?.groups ?? null);
-      void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true });
-    },
+    choose: (name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) }),
+    reset: () => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true }),
   };
 }
