@@ -22,6 +22,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write records of several objects
+         * @description Runs several writes in one transaction: all of them or none. Each has the rights, the checks, the errors and the event of the same operation on one record. A missing record fails the call. The message of an error begins with the index of the operation at fault, and `index` has it too.
+         */
+        post: operations["data.batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/objects": {
         parameters: {
             query?: never;
@@ -1991,6 +2011,8 @@ export interface components {
                 error: string;
                 message: string;
             })[];
+            /** @description The operation at fault, for a batch. */
+            index?: number;
             /** @description With `new_permissions`. */
             newPermissions?: components["schemas"]["SvcNewPermissions"];
             /** @description With `owns_things`: the first hundred things that the user made. */
@@ -3174,6 +3196,8 @@ export interface components {
         NotFound: JsonValue;
         /** @description The change conflicts with the current state. */
         Conflict: JsonValue;
+        /** @description The record is no longer in the state that `If-Match` or `ifVersion` names. Read it again. */
+        PreconditionFailed: JsonValue;
         /** @description The body is larger than the operation allows: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for blocks, 256 KiB for the rest. */
         PayloadTooLarge: JsonValue;
         /** @description The content type of the body is not the one described here. */
@@ -3259,6 +3283,97 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    "data.batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    operations: ({
+                        /** @enum {string} */
+                        op: "create";
+                        object: string;
+                        /** @description The same as the body of the operation on one record. A value can be a reference too, except in a column of JSON, where every object is data. */
+                        values: JsonObject;
+                    } | {
+                        /** @enum {string} */
+                        op: "update";
+                        object: string;
+                        /** @description The record's id. */
+                        id: string | {
+                            [key: string]: string;
+                        };
+                        /** @description The same as the body of the operation on one record. A value can be a reference too, except in a column of JSON, where every object is data. */
+                        values: JsonObject;
+                        /** @description As `If-Match`: the record's `ETag` with its quotes, or `*`. */
+                        ifVersion?: string;
+                    } | {
+                        /** @enum {string} */
+                        op: "upsert";
+                        object: string;
+                        /** @description The same as the body of the operation on one record. A value can be a reference too, except in a column of JSON, where every object is data. */
+                        values: JsonObject;
+                        onConflict: string[];
+                    } | {
+                        /** @enum {string} */
+                        op: "delete";
+                        object: string;
+                        /** @description The record's id. */
+                        id: string | {
+                            [key: string]: string;
+                        };
+                        /** @description As `If-Match`: the record's `ETag` with its quotes, or `*`. */
+                        ifVersion?: string;
+                    } | {
+                        /** @enum {string} */
+                        op: "link" | "unlink";
+                        object: string;
+                        /** @description The record's id. */
+                        id: string | {
+                            [key: string]: string;
+                        };
+                        relation: string;
+                        ids: (string | {
+                            [key: string]: string;
+                        })[];
+                    })[];
+                };
+            };
+        };
+        responses: {
+            /** @description The results, in the order of the operations. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: ({
+                            data: JsonObject;
+                            created?: boolean;
+                        } | null)[];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
         };
     };
     "schema.listObjects": {

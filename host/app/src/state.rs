@@ -16,6 +16,7 @@ pub(crate) mod mail_texts;
 pub(crate) mod manifest;
 pub(crate) mod master_secret;
 pub(crate) mod persist_config;
+pub(crate) mod purge;
 pub(crate) mod readings;
 pub(crate) mod refresh;
 pub(crate) mod routing;

@@ -117,12 +117,14 @@ pub fn start(
     })));
     let problem = "expired sessions, links and tickets, or old mails, could not be deleted";
     pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), problem, |app| async move {
-        app.purge_sessions().await?;
-        app.purge_account_tokens().await?;
-        // If one of these fails, the other is still made.
-        let tickets = app.purge_stream_tickets().await;
-        app.purge_mails().await?;
-        tickets.map(drop)
+        // If one of these fails, the others are still made.
+        let purged = [
+            app.purge_sessions().await,
+            app.purge_account_tokens().await,
+            app.purge_stream_tickets().await,
+            app.purge_mails().await,
+        ];
+        purged.into_iter().try_for_each(|purged| purged.map(drop))
     })));
     pollers.push(tokio::spawn(every(
         EXPIRED_KEYS,

@@ -43,7 +43,7 @@ impl Zone {
     /// The zone with this name of the IANA table, in any case.
     ///
     /// # Errors
-    /// `invalid_request` if there is none.
+    /// `invalid_request` if the table has no such zone.
     pub fn named(name: &str) -> Result<Arc<Zone>> {
         let unknown = || {
             let error = Error::invalid_request(format!(

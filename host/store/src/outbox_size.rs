@@ -65,8 +65,8 @@ impl Connection {
         self.store_outbox(Counted::default()).await
     }
 
-    /// The greatest number of an event that [`Connection::purge_events`] has deleted. 0 if there is none. Events with smaller numbers
-    /// may be missing although older ones are still there.
+    /// The greatest number of an event that [`Connection::purge_events`] has deleted, or 0 before the first deletion. Events with
+    /// smaller numbers may be missing although older ones are still there.
     pub async fn purged_to(&mut self) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT purged_to FROM svc_outbox", Vec::new()).await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))

@@ -60,6 +60,10 @@ const goThrough = async (client) => {
   const changes = { object_name, ids: bulk.ids, data: { title: "c", count: { $inc: 1 } } };
   assert.deepEqual(await call("bulk_update_records", changes), { count: 2, ids: bulk.ids });
   assert.deepEqual((await call("bulk_delete_records", { object_name, ids: bulk.ids })).ids, bulk.ids);
+  const create = { op: "create", object: "label", values: { name: "batch" } };
+  const link = { op: "link", object: object_name, id: made.id, relation: "labels", ids: [{ $ref: "0.id" }] };
+  const { data: results } = await call("batch_records", { operations: [create, link] });
+  assert.deepEqual([results[0].data.name, results[1]], ["batch", { data: { added: 1 } }]);
   assert.deepEqual(await call("delete_record", { object_name, id: made.id }), { data: { deleted: true } });
   assert.deepEqual(await call("echo_echo", { word: "é" }), { data: { word: "é" } });
   await call("echo_remember", {});

@@ -6,19 +6,16 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use blockbase_auth::{StreamTicket, hash_token};
+use blockbase_auth::StreamTicket;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::Result;
-use blockbase_store::{Service, TicketCredential};
+use blockbase_store::TicketCredential;
 
 use crate::App;
 use crate::access::identity::invalid_ticket;
 use crate::access::quota::InTurnOf;
 use crate::caller::identity::Identity;
 use crate::caller::{Caller, Credentials, GivenTicket, TicketState};
-
-/// The maximum number of expired tickets that one transaction deletes.
-const PURGED_AT_ONCE: i64 = 500;
 
 impl App {
     /// The identity of a ticket's credential. `None` if the ticket was made without a credential. `address` is the one of the request.
@@ -52,7 +49,8 @@ impl App {
     /// `unauthorized` if the ticket is not valid any more.
     pub(crate) async fn use_stream_ticket(&self, caller: &Caller, credentials: &Credentials) -> Result<Credentials> {
         let Some(GivenTicket(TicketState::Unused(ticket))) = &credentials.ticket else { return Ok(credentials.clone()) };
-        let (hash, now) = (hash_token(ticket), self.clock.now());
+        let ticket = StreamTicket::parse(ticket).ok_or_else(invalid_ticket)?;
+        let (hash, now) = (ticket.hash(), self.clock.now());
         // The write frees room, so it is made even if the disk is nearly full.
         let used = self.store.write_in_reserve(self.by(caller), move |connection| {
             Box::pin(async move { Ok(connection.use_stream_ticket(&hash, now).await?) })
@@ -63,19 +61,6 @@ impl App {
 
     /// Deletes the tickets that have expired.
     pub async fn purge_stream_tickets(&self) -> Result<u64> {
-        let mut purged = 0;
-        loop {
-            let now = self.clock.now();
-            let gone = self
-                .store
-                .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_stream_tickets(now, PURGED_AT_ONCE).await?) })
-                })
-                .await?;
-            purged += gone;
-            if gone == 0 {
-                return Ok(purged);
-            }
-        }
+        self.purge(|connection, now, most| Box::pin(connection.purge_stream_tickets(now, most))).await
     }
 }

@@ -30,8 +30,6 @@ const MAILS_OF_ACCOUNT_MAX: i64 = 20;
 const LIMIT_MS: i64 = HOUR_MS;
 /// The maximum number of mailed links of one kind that an account has at the same time.
 const LINKS_MAX: i64 = 10;
-/// The maximum number of rows that one transaction deletes.
-const PURGED_AT_ONCE: i64 = 500;
 /// The number of characters of a token's hash that distinguish two copies of a mail.
 const COPY_CHARS: usize = 12;
 /// The maximum length of a language's name, in characters.
@@ -342,22 +340,14 @@ impl App {
     }
 
     /// Deletes mails that were not sent in time, and counts that no longer matter.
-    pub async fn purge_mails(&self) -> Result<()> {
-        loop {
-            let now = self.clock.now();
-            let gone = self
-                .store
-                .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move {
-                        let mails = connection.purge_mails(now - MAIL_KEPT_MS, PURGED_AT_ONCE).await?;
-                        Ok(mails + connection.purge_window_counts(now - LIMIT_MS, PURGED_AT_ONCE).await?)
-                    })
-                })
-                .await?;
-            if gone == 0 {
-                return Ok(());
-            }
-        }
+    pub async fn purge_mails(&self) -> Result<u64> {
+        self.purge(|connection, now, most| {
+            Box::pin(async move {
+                let mails = connection.purge_mails(now - MAIL_KEPT_MS, most).await?;
+                Ok(mails + connection.purge_window_counts(now - LIMIT_MS, most).await?)
+            })
+        })
+        .await
     }
 }
 

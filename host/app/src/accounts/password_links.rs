@@ -32,8 +32,6 @@ const NO_ADDRESS: &str = "\0";
 const NO_NETWORK: &str = "";
 /// How long an expired token is kept, so that its user learns that it has expired.
 const EXPIRED_KEPT_MS: i64 = DAY_MS;
-/// The maximum number of expired tokens that one transaction deletes.
-const PURGED_AT_ONCE: i64 = 500;
 
 /// A link with which somebody sets their password once.
 #[derive(Clone, Serialize, JsonSchema)]
@@ -280,20 +278,7 @@ impl App {
 
     /// Deletes the tokens that expired a day ago.
     pub async fn purge_account_tokens(&self) -> Result<u64> {
-        let mut purged = 0;
-        loop {
-            let now = self.clock.now();
-            let gone = self
-                .store
-                .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_account_tokens(now - EXPIRED_KEPT_MS, PURGED_AT_ONCE).await?) })
-                })
-                .await?;
-            purged += gone;
-            if gone == 0 {
-                return Ok(purged);
-            }
-        }
+        self.purge(|connection, now, most| Box::pin(connection.purge_account_tokens(now - EXPIRED_KEPT_MS, most))).await
     }
 }
 

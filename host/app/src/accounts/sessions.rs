@@ -15,8 +15,6 @@ use crate::caller::{Caller, Credentials};
 
 /// The maximum number of sessions of one user. A further sign-in ends those that were used least recently.
 pub const SESSIONS_OF_USER_MAX: i64 = 100;
-/// The maximum number of expired sessions that one transaction deletes.
-const PURGED_AT_ONCE: i64 = 500;
 
 impl App {
     /// The identity behind a session. An API key is not a session.
@@ -104,19 +102,6 @@ impl App {
 
     /// Deletes the sessions that have expired.
     pub async fn purge_sessions(&self) -> Result<u64, Error> {
-        let mut purged = 0;
-        loop {
-            let now = self.clock.now();
-            let gone = self
-                .store
-                .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_sessions(now, PURGED_AT_ONCE).await?) })
-                })
-                .await?;
-            purged += gone;
-            if gone == 0 {
-                return Ok(purged);
-            }
-        }
+        self.purge(|connection, now, most| Box::pin(connection.purge_sessions(now, most))).await
     }
 }

@@ -27,7 +27,7 @@ impl Condition {
     /// Reads one strong ETag with its quotes, or `*`.
     ///
     /// # Errors
-    /// What is wrong, as the end of a sentence.
+    /// The reason, in words that complete a sentence, for example "it is empty".
     pub fn parse(value: &str) -> Result<Condition, &'static str> {
         let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         match quoted {

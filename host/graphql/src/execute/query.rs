@@ -74,11 +74,8 @@ impl<'d> Execution<'d> {
             };
             fields.push((field, shown));
         }
-        let (filters, search) = selection(arguments)?;
+        let matching = matching(arguments)?;
         let request = ListRequest {
-            search,
-            filters,
-            wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
             // An empty projection would mean all columns, so `id` is read.
@@ -86,6 +83,7 @@ impl<'d> Execution<'d> {
             expand: wanted.related(),
             // Records are counted only if the client selects the count.
             without_count: !with_count,
+            ..matching
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
         let mut rows = std::mem::take(&mut page.rows);
@@ -130,11 +128,9 @@ impl<'d> Execution<'d> {
         answer: &mut Answer,
     ) -> Result<()> {
         self.may_read(object).await?;
-        let (filters, search) = selection(arguments)?;
-        let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
+        let list = matching(arguments)?.checked()?;
         let function: String = arguments.read("fn")?.unwrap_or_default();
         let function = AggregateFunction::parse(&function)?;
-        let list = ListRequest { search, filters, wheres: condition(arguments)?, ..ListRequest::default() };
         let request = AggregateRequest::one(function, arguments.read("field")?, list);
         let result = self.app.aggregate(self.caller, object.name(), request).await?.bare_json();
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
@@ -163,16 +159,8 @@ impl<'d> Execution<'d> {
         let pagination = |field: &Selected<'d>| self.context().collect(&field.sets, LeafType::Pagination.name());
         let counts =
             fields.iter().filter(|field| field.field.name.node.as_str() == "pagination").any(|field| counts(&pagination(field)));
-        let (filters, search) = selection(arguments)?;
-        let list = ListRequest {
-            search,
-            filters,
-            wheres: condition(arguments)?,
-            sort: sort(arguments)?,
-            paging: paging(arguments)?,
-            without_count: !counts,
-            ..ListRequest::default()
-        };
+        let matching = matching(arguments)?;
+        let list = ListRequest { sort: sort(arguments)?, paging: paging(arguments)?, without_count: !counts, ..matching };
         let functions: Vec<String> = arguments.read(names::FUNCTIONS)?.unwrap_or_default();
         let group_by: Vec<String> = arguments.read(names::GROUP_BY)?.unwrap_or_default();
         let having = arguments.json(names::HAVING).filter(|having| *having != "null").map(str::to_owned);
@@ -201,12 +189,8 @@ fn counts(meta: &[Selected<'_>]) -> bool {
     meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"))
 }
 
-fn condition(arguments: &Arguments) -> Result<Vec<Where>> {
-    let Some(text) = arguments.json(ListParameter::Where.name()) else { return Ok(Vec::new()) };
-    Ok(vec![Where::Json(RawValue::from_string(text.to_owned()).map_err(Error::internal)?)])
-}
-
-fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
+/// The search, the filters and the condition of a list or an aggregate.
+fn matching(arguments: &Arguments) -> Result<ListRequest> {
     // The list's size is checked before its items are read.
     let documents: Vec<FilterDocument> =
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
@@ -221,7 +205,11 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
         };
         Ok(Filter { field: document.field, operator: Operator::parse(&document.operator)?, value })
     });
-    Ok((filters.collect::<Result<_>>()?, arguments.read("search")?))
+    let filters = filters.collect::<Result<_>>()?;
+    let search = arguments.read("search")?;
+    let condition = arguments.json(ListParameter::Where.name()).map(|text| RawValue::from_string(text.to_owned())).transpose();
+    let wheres = condition.map_err(Error::internal)?.map(Where::Json).into_iter().collect();
+    Ok(ListRequest { search, filters, wheres, ..ListRequest::default() })
 }
 
 fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {

@@ -112,7 +112,7 @@ impl FromRequestParts<AppState> for StreamOpener {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let credentials = match ticket(parts, state).await? {
+        let credentials = match ticket(parts)? {
             // The cookies do not count, because a browser sends them by itself.
             Some(ticket) => Credentials { ticket: Some(GivenTicket::new(ticket)), ..credentials(parts) },
             None => credentials(parts),
@@ -127,11 +127,11 @@ impl FromRequestParts<AppState> for StreamOpener {
 /// The ticket in the query.
 ///
 /// # Errors
-/// If the query cannot be decoded, if it has several tickets, or if the client also chose to send another credential. It would not be
-/// clear which one counts.
-async fn ticket(parts: &mut Parts, state: &AppState) -> Result<Option<String>, ApiError> {
-    let query = QueryPairs::from_request_parts(parts, state).await?;
-    let mut tickets = query.iter().filter(|(name, _)| *name == "ticket").map(|(_, ticket)| ticket);
+/// If the query has several tickets, or if the client also chose to send another credential. It would not be clear which one counts.
+fn ticket(parts: &Parts) -> Result<Option<String>, ApiError> {
+    // Other parameters are not checked here, because the route refuses bad ones only to callers who may open a stream.
+    let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+    let mut tickets = pairs.filter(|(name, _)| name == "ticket").map(|(_, ticket)| ticket.into_owned());
     let Some(ticket) = tickets.next() else { return Ok(None) };
     if tickets.next().is_some() {
         return Err(Error::invalid_request("The query has `ticket` more than once.").into());
@@ -141,7 +141,7 @@ async fn ticket(parts: &mut Parts, state: &AppState) -> Result<Option<String>, A
         let message = "The request has a ticket and another credential. Send only one of them.";
         return Err(Error::invalid_request(message).into());
     }
-    Ok(Some(ticket.to_owned()))
+    Ok(Some(ticket))
 }
 
 /// The resource of the platform that an operation works on.

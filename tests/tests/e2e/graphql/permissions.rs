@@ -56,7 +56,10 @@ on_both_engines! {
         assert_eq!((&answer["errors"][0]["message"], &answer["errors"][0]["extensions"]["code"]), (&json!(message), &json!("unauthorized")));
         let seen = anonymous(TYPES).await;
         let types = names(&seen["data"]["__schema"]["types"]);
-        assert!(seen["data"]["__schema"]["mutationType"]["fields"].as_array().unwrap().len() == 5, "{seen}");
+        let mut mutations = names(&seen["data"]["__schema"]["mutationType"]["fields"]);
+        mutations.sort_unstable();
+        let all = ["batch", "create_project", "delete_project", "update_project", "update_project_many", "upsert_project"];
+        assert_eq!(mutations, all);
         assert!(types.contains(&"Project".to_owned()) && !types.iter().any(|name| name.starts_with("Task")), "{types:?}");
         assert_eq!(anonymous("{ __type(name: \"Task\") { name } }").await, json!({ "data": { "__type": null } }));
 

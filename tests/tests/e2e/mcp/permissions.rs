@@ -138,7 +138,7 @@ on_both_engines! {
 async fn without_enforcement_everybody_has_every_tool() {
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_REQUIRE_AUTH", "false").start().await;
     let nobody = Client::nobody(&server).begin().await;
-    assert_eq!(nobody.tool_names().await.len(), 14);
+    assert_eq!(nobody.tool_names().await.len(), 15);
     let defined = server
         .call("POST", "/api/v1/objects", Some(json!({ "name": "note", "fields": [{ "name": "text", "type": "text" }] })))
         .await;

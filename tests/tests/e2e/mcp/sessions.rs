@@ -36,7 +36,7 @@ on_both_engines! {
         let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
         let again = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
         let again = Client { credential: Some(again), ..mine.clone() };
-        assert_eq!(again.tool_names().await.len(), 14);
+        assert_eq!(again.tool_names().await.len(), 15);
         assert_eq!(mine.ask("initialize", initialization()).await.status, 400);
 
         let mut stream = mine.listen().await;

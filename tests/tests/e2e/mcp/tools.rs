@@ -296,7 +296,7 @@ async fn every_version_of_the_protocol_is_spoken() {
     let discovered = modern("server/discover", None, json!({})).await.json()["result"].clone();
     assert_eq!(discovered["supportedVersions"].as_array().unwrap().len(), 5);
     let listed = modern("tools/list", None, json!({})).await.json()["result"].clone();
-    assert_eq!((&listed["resultType"], listed["tools"].as_array().unwrap().len()), (&json!("complete"), 14));
+    assert_eq!((&listed["resultType"], listed["tools"].as_array().unwrap().len()), (&json!("complete"), 15));
     let called =
         modern("tools/call", Some("query_data"), json!({ "name": "query_data", "arguments": { "object_name": "task" } })).await;
     assert!(called.text.contains(r#""structuredContent":{"data":[],"#), "{}", called.text);
