@@ -45,6 +45,7 @@ const shapes = new Map(schema.objects.map(({ name }) => [name, tableShape(shapeO
 const of = (name) => shapes.get(name);
 const sale = of("sale");
 const read = (search) => grouping.readGrouping(search);
+const given = (search) => Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined));
 const VIEW = { conditions: [], where: "", search: "", sort: [] };
 const fields = (by, shape = sale) => by.map((text) => request.fieldOf(text, shape));
 const asked = (search, view = VIEW, shape = sale) => Object.fromEntries(request.groupParameters(read(search), view, shape, "Europe/Berlin"));
@@ -81,6 +82,16 @@ test("a saved view keeps its grouping, and the address changes or removes it", (
   assert.deepEqual(back({ ...view.groups, chart: "bars" }), ["at:month", "sum:amount", undefined, undefined, "bars"]);
   // Other programs write preferences too.
   assert.equal(views.readViews({ views: [{ name: "x", groups: { group: 7 } }] }).views[0].groups, null);
+});
+
+test("changes of the view that follow each other closely do not undo each other", () => {
+  const saved = views.readViews({ views: [{ name: "months", q: "old", groups: { group: "at:month" } }] });
+  // The second change comes before the page has rendered the first one.
+  const searched = views.changedSearch({ page: 3, open: "x" }, { search: "moon" }, saved);
+  assert.deepEqual(given(searched), { open: "x", q: "moon" });
+  assert.deepEqual(given(views.changedSearch(searched, { groups: read({ group: "status" }) }, saved)), { open: "x", q: "moon", group: "status" });
+  const left = views.changedSearch({ view: "months", q: "new" }, { conditions: [{ field: "status", operator: "eq", value: "open" }], where: "", groups: null }, saved);
+  assert.deepEqual(given(left), { view: "months", q: "new", filter: '[["status","eq","open"]]', group: "-" });
 });
 
 test("the request has the functions, the zone where a period needs it, and the filter of the view", () => {

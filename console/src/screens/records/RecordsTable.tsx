@@ -85,7 +85,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
 
   // ---- the view
 
-  const { view, base, missing, setView } = current;
+  const { view, base, missing, change } = current;
   const grid = useRef<GridHandle>(null);
   const setLayout = useCallback(
     (layout: GridLayout) => {
@@ -317,7 +317,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
         ? { field: column.id, operator: negated ? ("is_not_null" as const) : ("is_null" as const), value: null }
         : { field: column.id, operator: negated ? ("neq" as const) : ("eq" as const), value: Array.isArray(value) ? String(value[0] ?? "") : String(value) };
     const parts = partsOf(view, shape, tableShapeOf);
-    setView({ ...view, ...(parts === undefined ? { conditions: [...view.conditions, condition] } : filterOf([...parts, testOf(condition)], shape, tableShapeOf)) });
+    change(parts === undefined ? { conditions: [...view.conditions, condition] } : filterOf([...parts, testOf(condition)], shape, tableShapeOf));
   };
 
   const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
@@ -362,7 +362,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               <Menu.Divider />
               <Menu.Label>Density</Menu.Label>
               {(["comfortable", "compact"] as const).map((density) => (
-                <Menu.Item key={density} onClick={() => (base === null ? keep({ ...saved, plain: { ...saved.plain, density } }) : setView({ ...view, density }))} disabled={view.density === density}>
+                <Menu.Item key={density} onClick={() => (base === null ? keep({ ...saved, plain: { ...saved.plain, density } }) : change({ density }))} disabled={view.density === density}>
                   {density === "compact" ? "Compact rows" : "Comfortable rows"}
                 </Menu.Item>
               ))}
@@ -391,7 +391,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               {live.fresh > 999 ? "999+" : live.fresh} new
             </Button>
           )}
-          <SortPanel columns={columns} sort={view.sort} onSort={(sort) => setView({ ...view, sort })} />
+          <SortPanel columns={columns} sort={view.sort} onSort={(sort) => change({ sort })} />
           <ColumnsPanel all={columns} shown={shown} layout={view.layout} onLayout={setLayout} />
         </Toolbar>
       }
@@ -418,7 +418,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               </div>
             )}
             {isEmpty ? (
-              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [], where: "" })} />
+              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => change({ search: "", conditions: [], where: "" })} />
             ) : (
               <Grid
                 label={shape.label}
@@ -429,7 +429,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
                 marks={marks}
                 titleOf={gridTitleOf}
                 sort={view.sort}
-                onSort={(sort) => setView({ ...view, sort })}
+                onSort={(sort) => change({ sort })}
                 layout={view.layout}
                 onLayout={setLayout}
                 selected={selection.selected}
@@ -475,7 +475,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
             )}
           </>
         )}
-        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
+        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (
@@ -498,7 +498,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
           <ColumnMenuItems
             column={columnMenu.column}
             sort={view.sort}
-            onSort={(sort) => setView({ ...view, sort })}
+            onSort={(sort) => change({ sort })}
             isPinned={(view.layout.pinned ?? shown.slice(0, 1).map(({ id }) => id)).includes(columnMenu.column.id)}
             onPin={() => {
               const ids = shown.map(({ id }) => id);

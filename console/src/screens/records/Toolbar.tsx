@@ -26,7 +26,7 @@ export interface ToolbarProps {
 }
 
 export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchField, adding, onAdding, titleOf, children }: ToolbarProps) {
-  const { view, base, isChanged, hasSwitched, setView, choose, reset } = current;
+  const { view, base, isChanged, hasSwitched, change, choose, reset } = current;
   const isGrouped = view.groups !== null;
   const group = useRef<HTMLButtonElement>(null);
   useEffect(() => {
@@ -46,9 +46,9 @@ export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchFie
         placeholder="Search"
         leftSection={<IconSearch size={14} aria-hidden="true" />}
         value={view.search}
-        onSettled={(search = "") => setView({ ...view, search })}
+        onSettled={(search = "") => change({ search })}
       />
-      <FilterBar shape={shape} of={tableShapeOf} filter={view} search={view.search} onChange={({ conditions, where }) => setView({ ...view, conditions, where })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
+      <FilterBar shape={shape} of={tableShapeOf} filter={view} search={view.search} onChange={({ conditions, where }) => change({ conditions, where })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
       <span className={classes.right}>
         {children}
         <Button
@@ -56,7 +56,7 @@ export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchFie
           variant={isGrouped ? "light" : "default"}
           aria-pressed={isGrouped}
           leftSection={<IconChartBar size={14} />}
-          onClick={() => setView({ ...view, groups: isGrouped ? null : firstGrouping(shape) }, { isStep: true })}
+          onClick={() => change({ groups: isGrouped ? null : firstGrouping(shape) }, { isStep: true })}
         >
           Group
         </Button>

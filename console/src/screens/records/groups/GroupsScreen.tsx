@@ -41,7 +41,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const { page = 1 } = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
   const mayCreate = useCanRecords(object, "create");
-  const { view, missing, setView } = current;
+  const { view, missing, change } = current;
   const { data, error, isPlaceholderData, refetch } = useGroups({ object, shape, view, grouping, page });
 
   // Until the new groups are there, the screen shows those of the grouping before.
@@ -62,11 +62,11 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const layout = useMemo(() => layOut({ rows, fields, functions, shape, kind, knowsGaps: knowsGaps(shown, isAll), labelOf }), [rows, fields, functions, shape, kind, shown, isAll, labelOf]);
 
   const toPage = (to: number) => void navigate({ search: (now) => ({ ...now, page: to === 1 ? undefined : to }), replace: true, resetScroll: false });
-  const setGrouping = (groups: Grouping) => setView({ ...view, groups });
+  const setGrouping = (groups: Grouping) => change({ groups });
   const pick = ({ group }: GroupRow) => {
     const filter = narrowed(fields, group, view, shape, tableShapeOf);
     if (filter === undefined) return told("No filter finds exactly the records of this group.");
-    setView({ ...view, ...filter, groups: null }, { isStep: true });
+    change({ ...filter, groups: null }, { isStep: true });
   };
 
   const place = isApiError(error) ? placeOf(error, grouping, view, shape) : undefined;
@@ -98,7 +98,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
       return <SkeletonRows rows={12} columns={3} />;
     }
     if (rows.length === 0 && total === 0) {
-      if (shown.having.length === 0) return <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [], where: "" })} />;
+      if (shown.having.length === 0) return <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => change({ search: "", conditions: [], where: "" })} />;
       return (
         <EmptyState title="No group matches" action={<Button onClick={() => setGrouping({ ...grouping, having: [] })}>Clear the conditions on groups</Button>}>
           Take away a condition on the groups or on the records.

@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { failed } from "../../../components/toast";
 import type { useViews } from "./useViews";
-import { PLAIN, type SavedView, searchOf, viewOf } from "./view";
+import { PLAIN, type SavedView, changedSearch, searchOf, viewOf } from "./view";
 
 export interface CurrentView {
   view: SavedView;
@@ -14,8 +14,8 @@ export interface CurrentView {
   isChanged: boolean;
   /** Whether the groups have replaced the records, or the records the groups. The toolbar is then a new one. */
   hasSwitched: boolean;
-  /** Shows the first page of a view. `isStep` makes it a step of the browser's history. */
-  setView: (view: SavedView, options?: { isStep?: boolean }) => void;
+  /** Changes parts of the view, and shows its first page. `isStep` makes it a step of the browser's history. */
+  change: (part: Partial<SavedView>, options?: { isStep?: boolean }) => void;
   choose: (name: string) => void;
   /** Takes back the changes of the saved view. */
   reset: () => void;
@@ -28,10 +28,7 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
   const isGrouped = view.groups !== null;
   const [shown, setShown] = useState({ isGrouped, hasSwitched: false });
   if (shown.isGrouped !== isGrouped) setShown({ isGrouped, hasSwitched: true });
-  const setView = useCallback<CurrentView["setView"]>(
-    (next, { isStep = false } = {}) => void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: !isStep }),
-    [navigate, base, saved.plain],
-  );
+  const change = useCallback<CurrentView["change"]>((part, { isStep = false } = {}) => void navigate({ search: (now) => changedSearch(now, part, saved), replace: !isStep }), [navigate, saved]);
   useEffect(() => {
     if (error !== null) failed("The view could not be kept", error);
   }, [error]);
@@ -41,7 +38,7 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
     missing: isMissing ? search.view : undefined,
     isChanged: Object.values(searchOf(view, base, saved.plain)).some((value) => value !== undefined),
     hasSwitched: shown.hasSwitched,
-    setView,
+    change,
     choose: (name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) }),
     reset: () => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true }),
   };

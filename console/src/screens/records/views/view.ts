@@ -132,4 +132,13 @@ export function searchOf(view: SavedView, base: SavedView | null, plain: SavedVi
   };
 }
 
+/**
+ * The search parameters after a change of the view. The change begins with the view that the address has now: the page may not have
+ * rendered the change before it yet.
+ */
+export function changedSearch(now: RecordsSearch, part: Partial<SavedView>, saved: SavedViews): RecordsSearch {
+  const { view, base } = viewOf(now, saved);
+  return { ...now, ...searchOf({ ...view, ...part }, base, saved.plain), page: undefined };
+}
+
 const sameGrouping = (one: Grouping | null, other: Grouping | null) => JSON.stringify(one && printGrouping(one)) === JSON.stringify(other && printGrouping(other));
