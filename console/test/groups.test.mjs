@@ -312,6 +312,23 @@ test("a second field makes series, of which the largest are shown", () => {
   assert.deepEqual(drawn(layOut(["status"], [{ group: { status: "open" }, count: 5 }])), [[5]]);
 });
 
+test("the lines of a chart are ranked by the function", () => {
+  // `often` has small values in many places. The others have one place each.
+  const one = (item, status, value) => ({ group: { status, item }, avg_big: value, max_big: value, min_big: value, sum_big: value });
+  const others = [10, 20, 30, 40, 50, 60, -70].map((value, index) => one(`item ${index}`, "s0", value));
+  const rows = [...others, ...Array.from({ length: 30 }, (_, index) => one("often", `s${index}`, 5)), one("never", "s0", null)];
+  const ranked = (name) => {
+    const { series, notes } = layOut(["status", "item"], rows, { functions: [`${name}:big`] });
+    return [[...series].sort(), notes[0]];
+  };
+  const note = (word, name) => `The chart shows 6 of 9 values of item: those with the ${word} ${name} of big.`;
+  assert.deepEqual(ranked("avg"), [["item 0", "item 1", "item 2", "item 3", "item 4", "item 5"], note("highest", "avg")]);
+  assert.deepEqual(ranked("max"), [["item 0", "item 1", "item 2", "item 3", "item 4", "item 5"], note("highest", "max")]);
+  assert.deepEqual(ranked("min"), [["item 0", "item 1", "item 2", "item 3", "item 6", "often"], note("lowest", "min")]);
+  // A large negative sum is as visible as a positive one.
+  assert.deepEqual(ranked("sum"), [["item 2", "item 3", "item 4", "item 5", "item 6", "often"], note("largest", "sum")]);
+});
+
 test("a line is for periods and one function, unless the person chooses", () => {
   const kind = (search) => chart.chartKind(read(search), fields(read(search).by)[0]);
   assert.equal(kind({ group: "at:month" }), "line");

@@ -94,15 +94,19 @@ export function layOut({ rows, fields, functions, shape, kind, knowsGaps, labelO
 
   let series = distinct(apart);
   const [first] = functions;
-  if (apart !== undefined && series.length > SERIES_MAX) {
-    const sizes = new Map<string, number>();
+  if (apart !== undefined && first !== undefined && series.length > SERIES_MAX) {
+    const results = new Map<string, number[]>();
     for (const row of rows) {
-      const name = key(row.group[apart.key]);
-      sizes.set(name, (sizes.get(name) ?? 0) + Math.abs(first === undefined ? 0 : (numberOf(row[first.key]) ?? 0)));
+      const [name, result] = [key(row.group[apart.key]), numberOf(row[first.key])];
+      results.set(name, [...(results.get(name) ?? []), ...(result === null ? [] : [result])]);
     }
-    const largest = new Set([...sizes].sort(([, one], [, other]) => other - one).slice(0, SERIES_MAX).map(([name]) => name));
-    notes.push(`The chart shows ${SERIES_MAX} of ${series.length} values of ${apart.label}: those with the largest ${first?.label ?? "result"}.`);
-    series = series.filter((value) => largest.has(key(value)));
+    const { rank, word } = rankOf(first);
+    const ranks = [...results].map(([name, values]) => ({ name, rank: values.length === 0 ? Number.NEGATIVE_INFINITY : rank(values) }));
+    // Two ranks of minus infinity have no difference that could be sorted by.
+    ranks.sort((one, other) => (one.rank === other.rank ? 0 : other.rank > one.rank ? 1 : -1));
+    const kept = new Set(ranks.slice(0, SERIES_MAX).map(({ name }) => name));
+    notes.push(`The chart shows ${SERIES_MAX} of ${series.length} values of ${apart.label}: those with the ${word} ${first.label}.`);
+    series = series.filter((value) => kept.has(key(value)));
   }
 
   const rowAt = (slot: number, of: number) => {
@@ -120,6 +124,23 @@ export function layOut({ rows, fields, functions, shape, kind, knowsGaps, labelO
     },
     notes,
   };
+}
+
+/**
+ * How the lines or bars of a function are ranked, by their results. Results of counts and sums are parts of a whole. Means and extremes are
+ * not, so adding them up would rank a line by the number of its places.
+ */
+function rankOf({ name }: GroupFunction): { rank: (results: number[]) => number; word: string } {
+  switch (name) {
+    case "avg":
+      return { rank: (results) => results.reduce((sum, each) => sum + each / results.length, 0), word: "highest" };
+    case "max":
+      return { rank: (results) => Math.max(...results), word: "highest" };
+    case "min":
+      return { rank: (results) => -Math.min(...results), word: "lowest" };
+    default:
+      return { rank: (results) => results.reduce((sum, each) => sum + Math.abs(each), 0), word: "largest" };
+  }
 }
 
 function numberOf(value: JsonValue | undefined): number | null {
