@@ -1,6 +1,7 @@
-/** The groups of a view, a page at a time. They are computed again some time after records have changed. */
+/** The groups of a view, a page at a time. They are computed again some time after records have changed, while the tab is shown. */
+import { useDocumentVisibility } from "@mantine/hooks";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useEffect, useRef } from "react";
+import { useEffect, useMemo } from "react";
 import { readGroups } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { useLive, useLiveState } from "../../../api/live";
@@ -8,11 +9,10 @@ import { readerZone } from "../../../api/local-time";
 import type { RecordShape } from "../columns";
 import { type ListView, queryText } from "../list-query";
 import type { Grouping } from "../views/grouping";
+import { Rereads } from "./rereads";
 import { GROUPS_MAX, groupParameters } from "./request";
 
 const KEEP_MS = 60_000;
-/** The time in which changes are collected. An aggregate reads every record that matches. */
-const LIVE_MS = 3_000;
 
 export interface GroupsSource {
   object: string;
@@ -36,23 +36,33 @@ export function useGroups({ object, shape, view, grouping, page }: GroupsSource)
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
     // While the records are shown, no event reaches the groups that are kept.
     refetchOnMount: "always",
+    // While events report changes, they decide what is read when the tab is shown again.
+    refetchOnWindowFocus: !isLive,
     // A read that the server or a proxy has given up is not repeated automatically, because it would cost the same again.
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const again = useCallback(() => {
-    const queryKey = ["data", object, "groups"];
-    const read = () => {
-      timer.current = undefined;
-      // A request that is under way may be older than the change, and would never end if each change started it again.
-      if (cache.isFetching({ queryKey }) > 0) timer.current = setTimeout(read, LIVE_MS);
-      // What the server refuses, it refuses again. Without an answer, the request may succeed now.
-      else void cache.invalidateQueries({ queryKey, predicate: ({ state: { error } }) => error === null || (isApiError(error) && error.status === 0) });
-    };
-    timer.current ??= setTimeout(read, LIVE_MS);
-  }, [cache, object]);
-  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], again, { onGap: again });
+  const queryKey = useMemo(() => ["data", object, "groups"], [object]);
+  const rereads = useMemo(
+    () =>
+      new Rereads(() => {
+        // What the server refuses, it refuses again. Without an answer, the request may succeed now.
+        const predicate = ({ state: { error } }: { state: { error: unknown } }) => error === null || (isApiError(error) && error.status === 0);
+        void cache.refetchQueries({ queryKey, type: "active", predicate }, { cancelRefetch: false });
+      }),
+    [cache, queryKey],
+  );
+  const isShown = useDocumentVisibility() === "visible";
+  useEffect(() => rereads.reading(query.isFetching), [rereads, query.isFetching]);
+  useEffect(() => {
+    rereads.shown(isShown);
+    return () => rereads.stop();
+  }, [rereads, isShown]);
+  const changed = () => {
+    // Groups that another choice brings back from the cache are read again then.
+    void cache.invalidateQueries({ queryKey, refetchType: "none" });
+    rereads.changed();
+  };
+  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], changed, { onGap: changed, queries: [queryKey] });
   return query;
 }
