@@ -10,6 +10,7 @@ const periods = await bundled("screens/records/groups/periods.ts");
 const narrow = await bundled("screens/records/groups/narrow.ts");
 const chart = await bundled("screens/records/groups/chart.ts");
 const labels = await bundled("screens/records/groups/labels.ts");
+const words = await bundled("screens/records/filters/words.ts");
 const grouping = await bundled("screens/records/views/grouping.ts");
 const views = await bundled("screens/records/views/view.ts");
 const copies = await bundled("screens/records/copies.ts");
@@ -46,9 +47,11 @@ const of = (name) => shapes.get(name);
 const sale = of("sale");
 const read = (search) => grouping.readGrouping(search);
 const given = (search) => Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined));
+const NONE = { conditions: [], where: "" };
 const VIEW = { conditions: [], where: "", search: "", sort: [] };
-const fields = (by, shape = sale) => by.map((text) => request.fieldOf(text, shape));
-const asked = (search, view = VIEW, shape = sale) => Object.fromEntries(request.groupParameters(read(search), view, shape, "Europe/Berlin"));
+const ZONE = "Europe/Berlin";
+const fields = (by, shape = sale, zone = ZONE) => by.map((text) => request.fieldOf(text, shape, zone ?? undefined));
+const asked = (search, view = VIEW, shape = sale) => Object.fromEntries(request.groupParameters(read(search), view, shape, ZONE));
 
 test("a grouping is read from the address, and printed without its defaults", () => {
   assert.equal(read({}), null);
@@ -125,9 +128,19 @@ test("conditions on groups are typed by the result, and keys that are gone are l
 
 test("an object with fields of these names keeps them as filters", () => {
   assert.deepEqual(asked({ group: "at:day", having: '[["count","gt","1"]]' }, { ...VIEW, where: '{"tz":"CET"}' }, of("stop")), { fn: "count", groupBy: "at:day" });
-  assert.equal(request.clockOf(of("stop").byId.get("at"), of("stop")), "utc");
-  assert.equal(request.clockOf(sale.byId.get("at"), sale), "reader");
-  assert.equal(request.clockOf(sale.byId.get("day"), sale), "utc");
+  assert.deepEqual([...fields(["at:day"], of("stop")), ...fields(["at:day", "day:day"])].map(({ clock }) => clock), ["utc", "reader", "utc"]);
+});
+
+test("without a zone that the server knows, periods are in UTC", () => {
+  const refused = (error, shape = sale) => request.isZoneUnknown({ status: 400, field: "tz", ...error }, shape);
+  assert.deepEqual([refused({}), refused({ status: 503 }), refused({ field: "at" }), refused({ field: undefined }), refused({}, of("stop"))], [true, false, false, false, false]);
+  assert.deepEqual(Object.fromEntries(request.groupParameters(read({ group: "at:month" }), VIEW, sale, undefined)), { fn: "count", groupBy: "at:month" });
+  const [month] = fields(["at:month"], sale, null);
+  assert.equal(month.clock, "utc");
+  // In Berlin, this month begins earlier.
+  const group = { "at:month": "2026-03-01T00:00:00.000Z" };
+  assert.deepEqual(narrow.narrowed([month], group, [], NONE, sale, of).conditions.map(({ value }) => value), ["2026-03-01T00:00:00.000Z", "2026-04-01T00:00:00.000Z"]);
+  assert.equal(labels.valueLabel("2026-03-01T00:00:00.000Z", month, () => undefined), periods.periodLabel("2026-03-01", "month", "utc"));
 });
 
 test("functions are offered for numbers, and have the names of the result", () => {
@@ -151,7 +164,6 @@ test("an error of the server belongs to the input that it is about", () => {
   assert.deepEqual(place("`sum` is for numeric fields", "item"), { input: "functions" });
   assert.deepEqual(place("The functions name `count` twice.", "count"), { input: "functions" });
   assert.deepEqual(place("`having.count`: `count` takes a number.", "count", { code: "invalid_value" }), { input: "having" });
-  assert.deepEqual(place("There is no time zone.", "tz"), { input: "zone" });
   assert.equal(place("`where.item`: …", "item"), undefined);
   assert.equal(place("Something", undefined), undefined);
   assert.equal(place("Busy", "tz", { status: 503 }), undefined);
@@ -161,7 +173,7 @@ test("an error of the server belongs to the input that it is about", () => {
   assert.equal(request.placeOf({ status: 400, code: "invalid_value", message: "`tz` takes text.", field: "tz" }, { ...from, by: ["tz"] }, { ...VIEW, conditions: [{ field: "tz", operator: "eq", value: "1" }] }, of("stop")), undefined);
 });
 
-const ends = (begin, period, clock = "reader") => new Date(periods.endOf(Date.parse(begin), period, clock)).toISOString();
+const ends = (begin, period, clock = "reader") => new Date(periods.computedEnd(Date.parse(begin), period, clock)).toISOString();
 
 test("a period ends where the next one begins by the clock of the reader", () => {
   assert.equal(ends("2026-10-31T23:00:00.000Z", "month"), "2026-11-30T23:00:00.000Z");
@@ -212,7 +224,7 @@ test("periods have names", () => {
 
 test("groups and results are said with all their digits", () => {
   const titles = () => "North";
-  const label = (value, by, titleOf = () => undefined) => labels.valueLabel(value, request.fieldOf(by, sale), sale, titleOf);
+  const label = (value, by, titleOf = () => undefined) => labels.valueLabel(value, request.fieldOf(by, sale), titleOf);
   assert.equal(label(null, "status"), "(empty)");
   assert.equal(label("", "item"), '""');
   assert.equal(label(true, "item"), "true");
@@ -229,8 +241,7 @@ test("groups and results are said with all their digits", () => {
   assert.equal(labels.shownWords(1, 100, 3, 3), "");
 });
 
-const NONE = { conditions: [], where: "" };
-const narrowed = (by, group, filter = NONE, shape = sale) => narrow.narrowed(fields(by, shape), group, filter, shape, of);
+const narrowed = (by, group, filter = NONE, shape = sale, groups = [{ group }]) => narrow.narrowed(fields(by, shape), group, groups, filter, shape, of);
 
 test("a group narrows the records to exactly its own", () => {
   const only = (by, value) => narrowed([by], { [by]: value });
@@ -254,6 +265,32 @@ test("a group narrows the records to exactly its own", () => {
   assert.deepEqual(only("item", "$now"), { conditions: [{ field: "item", operator: "eq", value: "$now" }], where: "" });
 });
 
+test("the borders of a period are those that the server has sent", () => {
+  const at = (period, begin, ...others) => narrowed([`at:${period}`], { [`at:${period}`]: begin }, NONE, sale, [begin, ...others, null].map((value) => ({ group: { [`at:${period}`]: value } }))).conditions.map(({ value }) => value);
+  // The table of the server knows that the clocks no longer change, so March ends an hour later than in this browser, or earlier.
+  for (const next of ["2026-03-31T23:00:00.000Z", "2026-03-31T21:00:00.000Z"]) assert.deepEqual(at("month", "2026-02-28T23:00:00.000Z", "2026-05-31T22:00:00.000Z", next, "2026-01-31T23:00:00.000Z"), ["2026-02-28T23:00:00.000Z", next]);
+  assert.deepEqual(at("hour", "2026-03-02T13:00:00.000Z", "2026-03-02T13:45:00.000Z"), ["2026-03-02T13:00:00.000Z", "2026-03-02T13:45:00.000Z"]);
+  // The next group is that of a later period, or there is none.
+  assert.deepEqual(at("day", "2026-03-02T23:00:00.000Z", "2026-03-04T23:00:00.000Z"), ["2026-03-02T23:00:00.000Z", "2026-03-03T23:00:00.000Z"]);
+  assert.deepEqual(at("hour", "2026-03-02T13:00:00.000Z", "2026-03-02T15:00:00.000Z"), ["2026-03-02T13:00:00.000Z", "2026-03-02T14:00:00.000Z"]);
+  assert.deepEqual(at("year", "2025-12-31T23:00:00.000Z"), ["2025-12-31T23:00:00.000Z", "2026-12-31T23:00:00.000Z"]);
+});
+
+test("a period has its name, and a chart its places, if the tables of browser and server differ by an hour", () => {
+  const said = (value, period) => periods.periodLabel(value, period, "reader", "en-US");
+  for (const begin of ["2026-05-31T21:00:00.000Z", "2026-05-31T22:00:00.000Z", "2026-05-31T23:00:00.000Z"]) assert.deepEqual(["month", "day"].map((period) => said(begin, period)), ["Jun 2026", "Jun 1, 2026"]);
+  assert.deepEqual([said("2025-12-31T22:00:00.000Z", "year"), said("2026-06-30T21:00:00.000Z", "quarter"), said("2026-06-07T21:00:00.000Z", "week")], ["2026", "Q3 2026", "Week of Jun 8, 2026"]);
+  const late = layOut(["at:month"], ["2026-02-28T23:00:00.000Z", "2026-03-31T23:00:00.000Z", "2026-04-30T23:00:00.000Z", "2026-06-30T23:00:00.000Z"].map((text) => ({ group: { "at:month": text }, count: 1 })));
+  assert.deepEqual([late.slots, drawn(late)], [["Mar 2026", "Apr 2026", "May 2026", "Jun 2026", "Jul 2026"], [[1, 1, 1, 0, 1]]]);
+});
+
+test("conditions on groups take the periods of the server, and are said with names", async () => {
+  assert.deepEqual(Object.fromEntries(request.periodParameters("at:month", { ...VIEW, search: "x" }, sale, ZONE)), { fn: "count", groupBy: "at:month", tz: ZONE, sort: "-at:month", search: "x" });
+  const column = (by, choices) => ({ ...request.resultShape(read({ group: by }), sale).byId.get(by), ...choices });
+  const labelOf = (value) => periods.periodLabel(value, "month", "reader", "en-US");
+  assert.equal(words.saidValue("2026-02-28T23:00:00.000Z", column("at:month", { choices: { key: [], labelOf } }), () => undefined), "Mar 2026");
+});
+
 test("a group adds to the filter of the view", () => {
   const group = { status: "open", "at:day": null };
   assert.deepEqual(narrowed(["status", "at:day"], group, { conditions: [{ field: "item", operator: "ilike", value: "x" }], where: "" }).conditions.map(({ field }) => field), ["item", "status", "at"]);
@@ -268,7 +305,7 @@ test("a group adds to the filter of the view", () => {
 });
 
 const layOut = (by, rows, { functions = ["count"], kind = "bars", knowsGaps = true } = {}) =>
-  chart.layOut({ rows, fields: fields(by), functions: functions.map((text) => request.functionOf(text, sale)), shape: sale, kind, knowsGaps, labelOf: (field, value) => (value === null ? "(empty)" : field.period === undefined ? String(value) : periods.periodLabel(value, field.period, request.clockOf(field.column, sale), "en-US")) });
+  chart.layOut({ rows, fields: fields(by), functions: functions.map((text) => request.functionOf(text, sale)), kind, knowsGaps, labelOf: (field, value) => (value === null ? "(empty)" : field.period === undefined ? String(value) : periods.periodLabel(value, field.period, field.clock, "en-US")) });
 const drawn = (layout, of = "count") => layout.series.map((_, index) => layout.slots.map((_, slot) => layout.valueAt(request.functionOf(of, sale), slot, index)));
 const month = (text, count, more = {}) => ({ group: { "day:month": text, ...more }, count });
 

@@ -3,17 +3,22 @@ import { MultiSelect, NativeSelect, SegmentedControl, Select } from "@mantine/co
 import { useState } from "react";
 import { readerZone } from "../../../api/local-time";
 import { Ticked } from "../../../components/Ticked";
-import type { RecordColumn, RecordShape } from "../columns";
+import type { Choices, RecordColumn, RecordShape } from "../columns";
 import { FilterBar } from "../filters/FilterBar";
+import type { ListView } from "../list-query";
 import { type ChartKind, FUNCTIONS_MAX, type Grouping, hasPeriods, makesGroups } from "../views/grouping";
 import type { TitleOf } from "./labels";
+import { periodChoices } from "./period-choices";
 import { periodsOf } from "./periods";
 import { type GroupField, type Place, fieldOf, functionOf, functionsOf, needsZone, pruned, resultShape, takesHaving, takesZone } from "./request";
 import classes from "./Groups.module.css";
 
 export interface GroupBarProps {
   shape: RecordShape;
+  view: ListView;
   grouping: Grouping;
+  /** The time zone of the periods. Undefined for UTC. */
+  zone: string | undefined;
   kind: ChartKind;
   onChange: (grouping: Grouping) => void;
   titleOf: TitleOf;
@@ -26,19 +31,22 @@ const PERIOD_FIRST = "month";
 const NO_FIELD = "-";
 const NO_SHAPE = () => undefined;
 
-export function GroupBar({ shape, grouping, kind, onChange, titleOf, refused }: GroupBarProps) {
+export function GroupBar({ shape, view, grouping, zone, kind, onChange, titleOf, refused }: GroupBarProps) {
   const [adding, setAdding] = useState<{ column?: string } | null>(null);
-  const fields = grouping.by.map((text) => fieldOf(text, shape));
+  const fields = grouping.by.map((text) => fieldOf(text, shape, zone));
   const [first, second] = fields as [GroupField, GroupField?];
   const change = (part: Partial<Grouping>) => onChange(pruned({ ...grouping, ...part }, shape));
   const setField = (index: number, text: string | null) => change({ by: text === null ? grouping.by.toSpliced(index, 1) : grouping.by.toSpliced(index, 1, text) });
   const problemAt = (index: number) => (refused?.place.input === "field" && refused.place.index === index ? <Ticked text={refused.message} /> : undefined);
-  const problemOf = (input: "functions" | "having" | "zone") => (refused?.place.input === input ? <Ticked text={refused.message} /> : undefined);
+  const problemOf = (input: "functions" | "having") => (refused?.place.input === input ? <Ticked text={refused.message} /> : undefined);
   const offered = functionsOf(shape);
   const chosen = grouping.functions.map((text) => functionOf(text, shape));
   // A view can have other functions, such as `count:email`.
   const others = chosen.filter(({ text }) => !offered.some((each) => each.text === text));
-  const zoned = needsZone(grouping, shape);
+  const result = withChoices(resultShape(grouping, shape), (id) => {
+    const field = fields.find(({ key }) => key === id);
+    return field === undefined ? undefined : periodChoices(field, view, shape, zone);
+  });
   return (
     <div className={classes.bar} role="group" aria-label="Groups">
       <FieldChoice label="Group by" shape={shape} field={first} error={problemAt(0)} onChange={(text) => text !== null && setField(0, text)} />
@@ -61,7 +69,7 @@ export function GroupBar({ shape, grouping, kind, onChange, titleOf, refused }: 
           <FilterBar
             label="Groups where"
             isPlain
-            shape={resultShape(grouping, shape)}
+            shape={result}
             of={NO_SHAPE}
             filter={{ conditions: grouping.having, where: "" }}
             search=""
@@ -78,14 +86,9 @@ export function GroupBar({ shape, grouping, kind, onChange, titleOf, refused }: 
         </div>
       )}
       <span className={classes.end}>
-        {zoned && (
-          <span className={classes.zone} data-zone>
-            {takesZone(shape) ? `Periods in ${readerZone}` : "Periods in UTC, because the object has a field tz"}
-            {problemOf("zone") !== undefined && (
-              <span className={classes.problem} role="alert">
-                {problemOf("zone")}
-              </span>
-            )}
+        {needsZone(grouping, shape) && (
+          <span className={classes.zone} role="status">
+            {zoneWords(shape, zone)}
           </span>
         )}
         {first.period !== undefined && (
@@ -102,6 +105,20 @@ export function GroupBar({ shape, grouping, kind, onChange, titleOf, refused }: 
       </span>
     </div>
   );
+}
+
+function zoneWords(shape: RecordShape, zone: string | undefined): string {
+  if (zone !== undefined) return `Periods in ${zone}`;
+  return takesZone(shape) ? `Periods in UTC, because the server does not know the time zone ${readerZone}` : "Periods in UTC, because the object has a field tz";
+}
+
+/** The shape with the values that conditions on its columns can have. */
+function withChoices(shape: RecordShape, choicesOf: (id: string) => Choices | undefined): RecordShape {
+  const columns = shape.columns.map((column) => {
+    const choices = choicesOf(column.id);
+    return choices === undefined ? column : { ...column, choices };
+  });
+  return { ...shape, columns, byId: new Map(columns.map((column) => [column.id, column])) };
 }
 
 interface FieldChoiceProps {

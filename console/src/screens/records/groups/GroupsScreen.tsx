@@ -5,7 +5,6 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { isApiError } from "../../../api/errors";
 import type { JsonValue } from "../../../api/json";
-import { readerZone } from "../../../api/local-time";
 import type { GroupRow, RecordRow } from "../../../api/record-paths";
 import { useCanRecords } from "../../../api/session";
 import { CopyAs } from "../../../components/CopyAs";
@@ -28,8 +27,9 @@ import { GroupsTable } from "./GroupsTable";
 import { chartKind, knowsGaps, layOut } from "./chart";
 import { shownWords, valueLabel } from "./labels";
 import { narrowed } from "./narrow";
-import { GROUPS_MAX, type GroupField, fieldOf, functionOf, groupParameters, havingOf, needsZone, placeOf, sortOf, takesZone } from "./request";
+import { GROUPS_MAX, type GroupField, fieldOf, functionOf, groupParameters, havingOf, needsZone, placeOf, sortOf } from "./request";
 import { useGroups } from "./useGroups";
+import { useZone } from "./zone";
 import records from "../Records.module.css";
 import classes from "./Groups.module.css";
 
@@ -42,13 +42,15 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const navigate = useNavigate({ from: "/data/$object" });
   const mayCreate = useCanRecords(object, "create");
   const { view, missing, change } = current;
-  const { data, error, isPlaceholderData, refetch } = useGroups({ object, shape, view, grouping, page });
+  const zone = useZone(shape);
+  const { data, error, isPlaceholderData, refetch } = useGroups({ object, shape, view, grouping, page, zone });
 
   // Until the new groups are there, the screen shows those of the grouping before.
   const shown = data?.grouping ?? grouping;
   const rows = data?.answer.data ?? NONE;
   const total = data?.answer.pagination.totalCount ?? null;
-  const fields = useMemo(() => shown.by.map((text) => fieldOf(text, shape)), [shown, shape]);
+  const shownZone = data === undefined ? zone : data.zone;
+  const fields = useMemo(() => shown.by.map((text) => fieldOf(text, shape, shownZone)), [shown, shape, shownZone]);
   const functions = useMemo(() => shown.functions.map((text) => functionOf(text, shape)), [shown, shape]);
   // The request does not name the kind of chart, so its answer stays the same.
   const kind = chartKind({ ...shown, chart: grouping.chart }, fields[0]);
@@ -57,14 +59,14 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const titleColumns = useMemo(() => shape.columns.filter(({ relation }) => relation !== undefined), [shape]);
   const titleRows = useMemo(() => [...rows.map(({ group }): RecordRow => ({ ...group, id: "" })), ...view.conditions.map(({ field, value }): RecordRow => ({ [field]: value, id: "" }))], [rows, view.conditions]);
   const titleOf = useTitles(titleColumns, titleRows, shapeOfOther);
-  const labelOf = useCallback((field: GroupField, value: JsonValue | undefined) => valueLabel(value, field, shape, titleOf), [shape, titleOf]);
+  const labelOf = useCallback((field: GroupField, value: JsonValue | undefined) => valueLabel(value, field, titleOf), [titleOf]);
   const isAll = data !== undefined && data.page === 1 && total === rows.length;
-  const layout = useMemo(() => layOut({ rows, fields, functions, shape, kind, knowsGaps: knowsGaps(shown, isAll), labelOf }), [rows, fields, functions, shape, kind, shown, isAll, labelOf]);
+  const layout = useMemo(() => layOut({ rows, fields, functions, kind, knowsGaps: knowsGaps(shown, isAll), labelOf }), [rows, fields, functions, kind, shown, isAll, labelOf]);
 
   const toPage = (to: number) => void navigate({ search: (now) => ({ ...now, page: to === 1 ? undefined : to }), replace: true, resetScroll: false });
   const setGrouping = (groups: Grouping) => change({ groups });
   const pick = ({ group }: GroupRow) => {
-    const filter = narrowed(fields, group, view, shape, tableShapeOf);
+    const filter = narrowed(fields, group, rows, view, shape, tableShapeOf);
     if (filter === undefined) return told("No filter finds exactly the records of this group.");
     change({ ...filter, groups: null }, { isStep: true });
   };
@@ -80,12 +82,12 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
     n: mayCreate ? () => void navigate({ to: "/data/$object/new", params: { object }, search: {} }) : undefined,
   });
 
-  const parameters = groupParameters(grouping, view, shape, readerZone);
+  const parameters = groupParameters(grouping, view, shape, zone);
   const copies = copiesOfGroups(
     shape,
     tableShapeOf,
     view,
-    { functions: grouping.functions, by: grouping.by, having: havingOf(grouping, shape), zone: needsZone(grouping, shape) && takesZone(shape) ? readerZone : undefined, sort: sortOf(grouping, shape), parameters },
+    { functions: grouping.functions, by: grouping.by, having: havingOf(grouping, shape), zone: needsZone(grouping, shape) ? zone : undefined, sort: sortOf(grouping, shape), parameters },
     page,
     GROUPS_MAX,
   );
@@ -149,7 +151,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
     >
       <div className={classes.groups}>
         <MissingView name={missing} />
-        <GroupBar shape={shape} grouping={grouping} kind={chartKind(grouping, fieldOf(grouping.by[0]!, shape))} onChange={setGrouping} titleOf={titleOf} refused={refused} />
+        <GroupBar shape={shape} view={view} grouping={grouping} zone={zone} kind={chartKind(grouping, fieldOf(grouping.by[0]!, shape))} onChange={setGrouping} titleOf={titleOf} refused={refused} />
         {data !== undefined && error !== null && (
           <div className={records.notice}>
             <ErrorNotice error={error} title="The groups could not be read again" onRetry={() => void refetch()} />

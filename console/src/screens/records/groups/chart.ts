@@ -1,10 +1,9 @@
 /** Places groups in charts: along the axis by the first field, apart by the second one. This file does not use React. */
 import { type JsonValue, printJson } from "../../../api/json";
 import type { GroupRow } from "../../../api/record-paths";
-import type { RecordShape } from "../columns";
 import type { ChartKind, Grouping } from "../views/grouping";
-import { type Period, beginOf, endOf } from "./periods";
-import { type GroupField, type GroupFunction, clockOf } from "./request";
+import { type Clock, type Period, beginOf, borderAfter } from "./periods";
+import type { GroupField, GroupFunction } from "./request";
 
 /** The number of lines, or of bars beside each other, that people can tell apart. */
 export const SERIES_MAX = 6;
@@ -33,7 +32,6 @@ export interface ChartOptions {
   rows: GroupRow[];
   fields: GroupField[];
   functions: GroupFunction[];
-  shape: RecordShape;
   kind: ChartKind;
   /** Whether a place without a group has no records. Otherwise, its group may be on another page, or not meet a condition. */
   knowsGaps: boolean;
@@ -43,7 +41,7 @@ export interface ChartOptions {
 const key = (value: JsonValue | undefined) => printJson(value ?? null);
 
 /** The values in the order of time, and the periods between them as instants. Undefined if there are too many. */
-function withGaps(values: JsonValue[], period: Period, clock: "reader" | "utc"): { value?: JsonValue; begin: number }[] | undefined {
+function withGaps(values: JsonValue[], period: Period, clock: Clock): { value?: JsonValue; begin: number }[] | undefined {
   const known = values.flatMap((value) => {
     const begin = beginOf(value);
     return begin === undefined ? [] : [{ value, begin }];
@@ -52,10 +50,10 @@ function withGaps(values: JsonValue[], period: Period, clock: "reader" | "utc"):
   const all: { value?: JsonValue; begin: number }[] = [];
   for (const [index, each] of known.entries()) {
     all.push(each);
-    const next = known[index + 1]?.begin ?? Number.NEGATIVE_INFINITY;
-    // Each step begins at a period of the server, so that small differences between clocks do not add up.
-    for (let begin = each.begin; ; ) {
-      const end = endOf(begin, period, clock);
+    const next = known[index + 1]?.begin;
+    // The server sends nothing about periods without records, so the browser computes where they are.
+    for (let begin = each.begin; next !== undefined; ) {
+      const end = borderAfter(begin, period, clock, [next]);
       if (!(end > begin && end < next)) break;
       begin = end;
       all.push({ begin });
@@ -65,7 +63,7 @@ function withGaps(values: JsonValue[], period: Period, clock: "reader" | "utc"):
   return all;
 }
 
-export function layOut({ rows, fields, functions, shape, kind, knowsGaps, labelOf }: ChartOptions): ChartLayout {
+export function layOut({ rows, fields, functions, kind, knowsGaps, labelOf }: ChartOptions): ChartLayout {
   const [along, apart] = fields;
   const notes: string[] = [];
   const distinct = (field: GroupField | undefined) => [...new Map(rows.map(({ group }) => (field === undefined ? null : (group[field.key] ?? null))).map((value) => [key(value), value])).values()];
@@ -75,10 +73,9 @@ export function layOut({ rows, fields, functions, shape, kind, knowsGaps, labelO
   if (along !== undefined) {
     const values = distinct(along);
     const slotOf = (value: JsonValue) => ({ key: key(value), label: labelOf(along, value) });
-    const { period, column } = along;
-    if (period === undefined || column === undefined) slots = values.map(slotOf);
+    const { period, clock } = along;
+    if (period === undefined) slots = values.map(slotOf);
     else {
-      const clock = clockOf(column, shape);
       const times = values.filter((value) => value !== null);
       const filled = withGaps(times, period, clock);
       if (filled === undefined) notes.push("Periods without records are left out.");

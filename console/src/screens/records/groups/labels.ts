@@ -2,9 +2,9 @@
 import { withScale } from "../../../api/field-rules";
 import { type JsonValue, printJson } from "../../../api/json";
 import { shortId } from "../../../components/short-id";
-import type { RecordColumn, RecordShape } from "../columns";
+import type { RecordColumn } from "../columns";
 import { periodLabel } from "./periods";
-import { type GroupField, type GroupFunction, clockOf } from "./request";
+import type { GroupField, GroupFunction } from "./request";
 
 /** The name of the group of records without a value. */
 export const EMPTY = "(empty)";
@@ -15,12 +15,12 @@ const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 export type TitleOf = (column: RecordColumn, id: string) => string | undefined;
 
 /** The name of a group's value: "(empty)" for null, a period in words, the title of a related record. */
-export function valueLabel(value: JsonValue | undefined, { column, period }: GroupField, shape: RecordShape, titleOf: TitleOf): string {
+export function valueLabel(value: JsonValue | undefined, { column, period, clock }: GroupField, titleOf: TitleOf): string {
   if (value === null || value === undefined) return EMPTY;
   if (value === "") return '""';
   if (typeof value !== "string") return printJson(value);
   if (column === undefined) return value;
-  if (period !== undefined) return periodLabel(value, period, clockOf(column, shape));
+  if (period !== undefined) return periodLabel(value, period, clock);
   if (column.relation !== undefined) return titleOf(column, value) ?? shortId(value);
   if (column.type === "datetime") {
     const at = new Date(value);

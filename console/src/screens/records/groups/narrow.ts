@@ -1,4 +1,5 @@
 /** The filter that finds the records of a group. This file does not use React. */
+import type { GroupRow } from "../../../api/record-paths";
 import { type JsonObject, type JsonValue, isLosslessNumber, printJson } from "../../../api/json";
 import { isTextType } from "../../../api/field-rules";
 import type { RecordShape } from "../columns";
@@ -6,14 +7,17 @@ import { type Condition, printConditions } from "../filters/conditions";
 import { type Filter, type ShapeOf, type Test, filterOf, partsOf, printParts, testOf } from "../filters/tree";
 import { takesWhere } from "../list-query";
 import { FILTER_CHARACTERS_MAX } from "../search";
-import { beginOf, boundOf, endOf } from "./periods";
-import { type GroupField, clockOf } from "./request";
+import { beginOf, borderAfter, boundOf } from "./periods";
+import type { GroupField } from "./request";
 
 /** The text that a plain condition reads as null. */
 const NULL = "null";
 
-/** The conditions of the records that have this value in the field. Undefined if no condition finds exactly them. */
-export function conditionsOfGroup({ column, period, name }: GroupField, value: JsonValue | undefined, shape: RecordShape): Condition[] | undefined {
+/**
+ * The conditions of the records that have this value in the field. Undefined if no condition finds exactly them. `begins` are those of all
+ * periods that the server has sent.
+ */
+function conditionsOfGroup({ column, period, clock, name }: GroupField, value: JsonValue | undefined, begins: number[]): Condition[] | undefined {
   if (column === undefined || value === undefined) return undefined;
   if (value === null) return [{ field: name, operator: "is_null", value: null }];
   if (typeof value === "object" && !isLosslessNumber(value)) return undefined;
@@ -24,18 +28,19 @@ export function conditionsOfGroup({ column, period, name }: GroupField, value: J
   }
   const begin = beginOf(value);
   if (begin === undefined) return undefined;
-  const [from, to] = [boundOf(begin, column), boundOf(endOf(begin, period, clockOf(column, shape)), column)];
+  const [from, to] = [boundOf(begin, column), boundOf(borderAfter(begin, period, clock, begins), column)];
   return [
     ...(from === undefined ? [] : [{ field: name, operator: "gte", value: from } as const]),
     ...(to === undefined ? [] : [{ field: name, operator: "lt", value: to } as const]),
   ];
 }
 
-/** The filter of the view, narrowed to the records of a group. Undefined if no filter finds exactly them. */
-export function narrowed(fields: GroupField[], group: JsonObject, filter: Filter, shape: RecordShape, of: ShapeOf): Filter | undefined {
+/** The filter of the view, narrowed to the records of one of the groups. Undefined if no filter finds exactly them. */
+export function narrowed(fields: GroupField[], group: JsonObject, groups: GroupRow[], filter: Filter, shape: RecordShape, of: ShapeOf): Filter | undefined {
   const tests: Test[] = [];
   for (const field of fields) {
-    const conditions = conditionsOfGroup(field, group[field.key], shape);
+    const begins = groups.map((each) => beginOf(each.group[field.key])).filter((begin) => begin !== undefined);
+    const conditions = conditionsOfGroup(field, group[field.key], begins);
     if (conditions === undefined) return undefined;
     tests.push(...conditions.map(testOf));
   }

@@ -1,4 +1,9 @@
-/** The periods of dates and points in time: their names for people, and where each ends. This file does not use React. */
+/**
+ * The periods of dates and points in time: their names for people, and where each ends. This file does not use React.
+ *
+ * The server sends where each group's period begins, by its own table of time zones. The browser's table can differ from it by some hours,
+ * because governments change their clocks. So names and borders come from the server's begins as far as possible.
+ */
 import type { RecordColumn } from "../columns";
 
 /** The periods of the API. */
@@ -37,8 +42,22 @@ function endOfHour(begin: number, clock: Clock): number {
   return begin + minutes * MINUTE_MS;
 }
 
-/** The first instant after the period that begins at `begin`, in milliseconds. */
-export function endOf(begin: number, period: Period, clock: Clock): number {
+/** No two tables differ by as much, and no two periods begin so close to each other. An hour can be cut in two halves. */
+const toleranceOf = (period: Period) => (period === "hour" ? HOUR_MINUTES / 2 : 12 * HOUR_MINUTES) * MINUTE_MS;
+
+/**
+ * The first instant after a period: the begin of the next one, if it is among the begins that the server has sent. A period without records
+ * has no group, so the server sends no begin of it. Only then the end is the one of the browser's table.
+ */
+export function borderAfter(begin: number, period: Period, clock: Clock, begins: number[]): number {
+  const computed = computedEnd(begin, period, clock);
+  const next = begins.reduce((least, each) => (each > begin && each < least ? each : least), Number.POSITIVE_INFINITY);
+  // A begin further on is that of a later period.
+  return next < computed + toleranceOf(period) ? next : computed;
+}
+
+/** Where the period that begins at `begin` ends by the browser's table, in milliseconds. */
+export function computedEnd(begin: number, period: Period, clock: Clock): number {
   if (period === "hour") return endOfHour(begin, clock);
   const at = new Date(begin);
   const [days, months] = { day: [1, 0], week: [7, 0], month: [0, 1], quarter: [0, 3], year: [0, 12] }[period] as [number, number];
@@ -71,7 +90,8 @@ function format(at: Date, options: Intl.DateTimeFormatOptions, clock: Clock, loc
 export function periodLabel(value: string, period: Period, clock: Clock, locale?: string): string {
   const begin = beginOf(value);
   if (begin === undefined) return value;
-  const at = new Date(begin);
+  // Shortly after its begin, the name of a period is the same in both tables. An hour is named by its begin.
+  const at = new Date(period === "hour" ? begin : begin + toleranceOf(period));
   if (period === "quarter") return `Q${Math.floor((clock === "utc" ? at.getUTCMonth() : at.getMonth()) / 3) + 1} ${format(at, FORMATS.year, clock, locale)}`;
   const label = format(at, FORMATS[period], clock, locale);
   if (period === "week") return `Week of ${label}`;

@@ -19,6 +19,8 @@ export interface GroupField {
   key: string;
   name: string;
   period: Period | undefined;
+  /** The clock by which its periods begin. */
+  clock: Clock;
   /** Undefined if there is no such column (any more). */
   column: RecordColumn | undefined;
   label: string;
@@ -43,12 +45,14 @@ const parted = (text: string): [string, string | undefined] => {
   return colon === -1 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
 };
 
-export function fieldOf(text: string, shape: RecordShape): GroupField {
+/** `zone` is the time zone of the request. Without one, periods are in UTC. */
+export function fieldOf(text: string, shape: RecordShape, zone?: string): GroupField {
   const [name, given] = parted(text);
   const column = shape.byId.get(name);
   const period = PERIODS.find((each) => each === given);
   const label = column?.label ?? name;
-  return { key: text, name, period, column, label: given === undefined ? label : `${label} by ${given}` };
+  const clock = column?.type === "datetime" && zone !== undefined && takesZone(shape) ? "reader" : "utc";
+  return { key: text, name, period, clock, column, label: given === undefined ? label : `${label} by ${given}` };
 }
 
 /** The type of a result. A sum of whole numbers can be greater than any of them. */
@@ -99,11 +103,6 @@ export const takesZone = (shape: RecordShape): boolean => !shape.byId.has("tz");
 /** Whether aggregates of the object take a condition on groups. */
 export const takesHaving = (shape: RecordShape): boolean => !shape.byId.has("having");
 
-/** The clock by which the periods of a column begin. */
-export function clockOf(column: RecordColumn, shape: RecordShape): Clock {
-  return column.type === "datetime" && takesZone(shape) ? "reader" : "utc";
-}
-
 /** Whether the answer depends on the time zone. */
 export function needsZone(grouping: Grouping, shape: RecordShape): boolean {
   return grouping.by.map((text) => fieldOf(text, shape)).some(({ period, column }) => period !== undefined && column?.type === "datetime");
@@ -129,22 +128,33 @@ export function pruned(grouping: Grouping, shape: RecordShape): Grouping {
   return { ...grouping, sort: sortOf(grouping, shape), having: grouping.having.filter(({ field }) => byId.has(field)) };
 }
 
-/** The parameters of the request, without those of the page. */
-export function groupParameters(grouping: Grouping, view: ListView, shape: RecordShape, zone: string): [string, string][] {
+/** The parameters of the request, without those of the page. Without a zone, periods are in UTC. */
+export function groupParameters(grouping: Grouping, view: ListView, shape: RecordShape, zone: string | undefined): [string, string][] {
   const having = havingOf(grouping, shape);
   const sort = printSort(sortOf(grouping, shape));
   return [
     ["fn", grouping.functions.join(",")],
     ["groupBy", grouping.by.join(",")],
-    ...(needsZone(grouping, shape) && takesZone(shape) ? [["tz", zone] as [string, string]] : []),
+    ...(zone !== undefined && needsZone(grouping, shape) && takesZone(shape) ? [["tz", zone] as [string, string]] : []),
     ...(having === undefined ? [] : [["having", printJson(having)] as [string, string]]),
     ...(sort === undefined ? [] : [["sort", sort] as [string, string]]),
     ...filterParameters(view, shape),
   ];
 }
 
+/** The parameters of the request for the periods of a field, the newest first. Conditions on groups would hide some. */
+export function periodParameters(key: string, view: ListView, shape: RecordShape, zone: string | undefined): [string, string][] {
+  return groupParameters({ by: [key], functions: ["count"], sort: [{ id: key, descending: true }], having: [], chart: undefined }, view, shape, zone);
+}
+
+/** Whether the server does not know the time zone of the request. */
+export function isZoneUnknown({ status, field }: Pick<ApiError, "status" | "field">, shape: RecordShape): boolean {
+  // If the object has a field called `tz`, the error is about a filter.
+  return status === 400 && field === "tz" && takesZone(shape);
+}
+
 /** The input of the screen that an error belongs to. */
-export type Place = { input: "field"; index: number } | { input: "functions" | "having" | "zone" };
+export type Place = { input: "field"; index: number } | { input: "functions" | "having" };
 
 /**
  * The input that the server refuses. Undefined if the error is about something else, such as the filter of the records. The server's message
@@ -155,7 +165,6 @@ export function placeOf({ status, code, message, field }: Pick<ApiError, "status
   // A field with the name of a parameter belongs to the filter of the records.
   if (takesHaving(shape) && (message.startsWith("`having") || field === "having")) return { input: "having" };
   if (message.startsWith("`where") || field === undefined) return undefined;
-  if (field === "tz" && takesZone(shape)) return { input: "zone" };
   // A filter of the records with the same field may be wrong instead.
   if (code === "invalid_value" && view.conditions.some((condition) => condition.field === field)) return undefined;
   if (code !== "invalid_value") {

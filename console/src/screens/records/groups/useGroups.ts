@@ -5,12 +5,12 @@ import { useEffect, useMemo } from "react";
 import { readGroups } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { useLive, useLiveState } from "../../../api/live";
-import { readerZone } from "../../../api/local-time";
 import type { RecordShape } from "../columns";
 import { type ListView, queryText } from "../list-query";
 import type { Grouping } from "../views/grouping";
 import { Rereads } from "./rereads";
-import { GROUPS_MAX, groupParameters } from "./request";
+import { GROUPS_MAX, groupParameters, isZoneUnknown } from "./request";
+import { becomeUtc } from "./zone";
 
 const KEEP_MS = 60_000;
 
@@ -21,16 +21,26 @@ export interface GroupsSource {
   grouping: Grouping;
   /** Counted from 1. */
   page: number;
+  /** The time zone of the periods. Undefined for UTC. */
+  zone: string | undefined;
 }
 
-export function useGroups({ object, shape, view, grouping, page }: GroupsSource) {
+export function useGroups({ object, shape, view, grouping, page, zone }: GroupsSource) {
   const cache = useQueryClient();
   const isLive = useLiveState() === "live";
-  const parameters = queryText(groupParameters(grouping, view, shape, readerZone));
+  const parameters = queryText(groupParameters(grouping, view, shape, zone));
   const query = useQuery({
     queryKey: ["data", object, "groups", shape.signature, parameters, page],
     // The grouping is part of the answer, because the groups of the view before stay on the screen until the new ones are there.
-    queryFn: async ({ signal }) => ({ grouping, page, answer: await readGroups(object, `${parameters}&${page > 1 ? `page=${page}&` : ""}pageSize=${GROUPS_MAX}`, signal) }),
+    queryFn: async ({ signal }) => {
+      try {
+        return { grouping, page, zone, answer: await readGroups(object, `${parameters}&${page > 1 ? `page=${page}&` : ""}pageSize=${GROUPS_MAX}`, signal) };
+      } catch (error) {
+        // Without the zone, the query is another one, which follows at once.
+        if (isApiError(error) && isZoneUnknown(error, shape)) becomeUtc();
+        throw error;
+      }
+    },
     placeholderData: keepPreviousData,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
