@@ -284,11 +284,15 @@ test("a period has its name, and a chart its places, if the tables of browser an
   assert.deepEqual([late.slots, drawn(late)], [["Mar 2026", "Apr 2026", "May 2026", "Jun 2026", "Jul 2026"], [[1, 1, 1, 0, 1]]]);
 });
 
-test("conditions on groups take the periods of the server, and are said with names", async () => {
+test("conditions on groups take the periods of the server, and are said with names and titles", async () => {
   assert.deepEqual(Object.fromEntries(request.periodParameters("at:month", { ...VIEW, search: "x" }, sale, ZONE)), { fn: "count", groupBy: "at:month", tz: ZONE, sort: "-at:month", search: "x" });
   const column = (by, choices) => ({ ...request.resultShape(read({ group: by }), sale).byId.get(by), ...choices });
   const labelOf = (value) => periods.periodLabel(value, "month", "reader", "en-US");
   assert.equal(words.saidValue("2026-02-28T23:00:00.000Z", column("at:month", { choices: { key: [], labelOf } }), () => undefined), "Mar 2026");
+  const rows = labels.rowsWithReferences([{ group: { shop_id: "a" }, count: 1 }], [{ field: "shop_id", operator: "in", value: ["b", "c"] }, { field: "shop_id", operator: "is_null", value: null }, { field: "status", operator: "eq", value: "open" }]);
+  assert.deepEqual(rows.map(({ shop_id: shop }) => shop), ["a", "b", "c", null, undefined]);
+  const titles = new Map([["a", "North"], ["b", "South"]]);
+  assert.equal(words.saidValue(["a", "b"], column("shop_id"), ({ relation }, id) => (relation.target === "shop" ? titles.get(id) : undefined)), "North, South");
 });
 
 test("a group adds to the filter of the view", () => {

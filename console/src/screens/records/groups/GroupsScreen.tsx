@@ -5,7 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { isApiError } from "../../../api/errors";
 import type { JsonValue } from "../../../api/json";
-import type { GroupRow, RecordRow } from "../../../api/record-paths";
+import type { GroupRow } from "../../../api/record-paths";
 import { useCanRecords } from "../../../api/session";
 import { CopyAs } from "../../../components/CopyAs";
 import { EmptyState } from "../../../components/EmptyState";
@@ -25,7 +25,7 @@ import { GroupBar } from "./GroupBar";
 import { GroupCharts } from "./GroupCharts";
 import { GroupsTable } from "./GroupsTable";
 import { chartKind, knowsGaps, layOut } from "./chart";
-import { shownWords, valueLabel } from "./labels";
+import { rowsWithReferences, shownWords, valueLabel } from "./labels";
 import { narrowed } from "./narrow";
 import { GROUPS_MAX, type GroupField, fieldOf, functionOf, groupParameters, havingOf, needsZone, placeOf, sortOf } from "./request";
 import { useGroups } from "./useGroups";
@@ -55,9 +55,9 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   // The request does not name the kind of chart, so its answer stays the same.
   const kind = chartKind({ ...shown, chart: grouping.chart }, fields[0]);
 
-  // The groups and the filter can name related records.
+  // The groups and the conditions can name related records. A reference has no period, so it has the same name in a condition on groups.
   const titleColumns = useMemo(() => shape.columns.filter(({ relation }) => relation !== undefined), [shape]);
-  const titleRows = useMemo(() => [...rows.map(({ group }): RecordRow => ({ ...group, id: "" })), ...view.conditions.map(({ field, value }): RecordRow => ({ [field]: value, id: "" }))], [rows, view.conditions]);
+  const titleRows = useMemo(() => rowsWithReferences(rows, [...view.conditions, ...grouping.having]), [rows, view.conditions, grouping.having]);
   const titleOf = useTitles(titleColumns, titleRows, shapeOfOther);
   const labelOf = useCallback((field: GroupField, value: JsonValue | undefined) => valueLabel(value, field, titleOf), [titleOf]);
   const isAll = data !== undefined && data.page === 1 && total === rows.length;

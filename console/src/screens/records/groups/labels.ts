@@ -2,7 +2,9 @@
 import { withScale } from "../../../api/field-rules";
 import { type JsonValue, printJson } from "../../../api/json";
 import { shortId } from "../../../components/short-id";
+import type { GroupRow, RecordRow } from "../../../api/record-paths";
 import type { RecordColumn } from "../columns";
+import type { Condition } from "../filters/conditions";
 import { periodLabel } from "./periods";
 import type { GroupField, GroupFunction } from "./request";
 
@@ -28,6 +30,12 @@ export function valueLabel(value: JsonValue | undefined, { column, period, clock
   }
   if (column.type === "uuid" || column.id === "created_by" || column.id === "updated_by") return shortId(value);
   return value.length > TEXT_MAX ? `${value.slice(0, TEXT_MAX)}…` : value;
+}
+
+/** The values of groups and conditions as rows, because titles are loaded for the references of rows. */
+export function rowsWithReferences(groups: GroupRow[], conditions: Condition[]): RecordRow[] {
+  const values = conditions.flatMap(({ field, value }) => (Array.isArray(value) ? value : [value]).map((each) => ({ [field]: each })));
+  return [...groups.map(({ group }) => group), ...values].map((row) => ({ ...row, id: "" }));
 }
 
 /** A result with all its digits. Null if no record of the group has a value. */
