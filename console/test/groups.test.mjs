@@ -274,6 +274,8 @@ test("the borders of a period are those that the server has sent", () => {
   assert.deepEqual(at("day", "2026-03-02T23:00:00.000Z", "2026-03-04T23:00:00.000Z"), ["2026-03-02T23:00:00.000Z", "2026-03-03T23:00:00.000Z"]);
   assert.deepEqual(at("hour", "2026-03-02T13:00:00.000Z", "2026-03-02T15:00:00.000Z"), ["2026-03-02T13:00:00.000Z", "2026-03-02T14:00:00.000Z"]);
   assert.deepEqual(at("year", "2025-12-31T23:00:00.000Z"), ["2025-12-31T23:00:00.000Z", "2026-12-31T23:00:00.000Z"]);
+  // At these begins, the clock of the browser shows 22 or 23 o'clock of the day before.
+  for (const [period, begin, end] of [["day", "2026-05-31T21:00:00.000Z", "2026-06-01T22:00:00.000Z"], ["month", "2026-01-31T22:00:00.000Z", "2026-02-28T23:00:00.000Z"], ["week", "2026-06-07T20:00:00.000Z", "2026-06-14T22:00:00.000Z"]]) assert.deepEqual(at(period, begin), [begin, end]);
 });
 
 test("a period has its name, and a chart its places, if the tables of browser and server differ by an hour", () => {

@@ -42,12 +42,13 @@ function endOfHour(begin: number, clock: Clock): number {
   return begin + minutes * MINUTE_MS;
 }
 
-/** No two tables differ by as much, and no two periods begin so close to each other. An hour can be cut in two halves. */
+/** Two tables differ by less than this, and periods begin at least this far apart: a change of the clocks cuts an hour in two halves. */
 const toleranceOf = (period: Period) => (period === "hour" ? HOUR_MINUTES / 2 : 12 * HOUR_MINUTES) * MINUTE_MS;
 
 /**
  * The first instant after a period: the begin of the next one, if it is among the begins that the server has sent. A period without records
- * has no group, so the server sends no begin of it. Only then the end is the one of the browser's table.
+ * has no group, a condition can hide a group, and it can be on another page. Then nothing that the server has sent is this border, and the
+ * end is the one of the browser's table.
  */
 export function borderAfter(begin: number, period: Period, clock: Clock, begins: number[]): number {
   const computed = computedEnd(begin, period, clock);
@@ -59,12 +60,14 @@ export function borderAfter(begin: number, period: Period, clock: Clock, begins:
 /** Where the period that begins at `begin` ends by the browser's table, in milliseconds. */
 export function computedEnd(begin: number, period: Period, clock: Clock): number {
   if (period === "hour") return endOfHour(begin, clock);
-  const at = new Date(begin);
+  // If the tables differ, the browser's clock may still show the day before at the begin. Half a day later, it shows the first day.
+  const at = new Date(begin + toleranceOf(period));
   const [days, months] = { day: [1, 0], week: [7, 0], month: [0, 1], quarter: [0, 3], year: [0, 12] }[period] as [number, number];
-  if (clock === "utc") at.setUTCMonth(at.getUTCMonth() + months, at.getUTCDate() + days);
-  else {
+  if (clock === "utc") {
+    at.setUTCMonth(at.getUTCMonth() + months, at.getUTCDate() + days);
+    at.setUTCHours(0, 0, 0, 0);
+  } else {
     at.setMonth(at.getMonth() + months, at.getDate() + days);
-    // A day on which the clock jumps over midnight begins later. The days after it do not.
     at.setHours(0, 0, 0, 0);
   }
   return at.getTime();
