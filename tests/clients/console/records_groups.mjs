@@ -1,7 +1,7 @@
 // The grouped view of records: charts, the table beside them, the way to the records of a group, and what the server refuses.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, hostile, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let acme;
@@ -154,6 +154,19 @@ test("periods follow the clock of the reader, as a line with its gaps or as bars
   assert.equal(await bar(page).getByText("Periods in").count(), 0);
 });
 
+test("without a zone that the server knows, periods are in UTC", async () => {
+  const page = await open(address({ group: "status" }), { as: me, expect: [/status of 400/] });
+  await ready(page);
+  await intercept(page, (url) => url.searchParams.has("tz"), { status: 400, body: { error: "invalid_request", message: "There is no time zone `Europe/Berlin`.", field: "tz" } });
+  await choose(page, "Group by", "at");
+  await bar(page).getByText("Periods in UTC, because the server does not know the time zone Europe/Berlin").waitFor();
+  await shows(page, ["Jan", "Feb", "Apr", "May"].map((name) => [`${name} 2026`, "10"]));
+  await look(page, "utc", { themes: ["light"] });
+  await table(page).getByText("Jan 2026").click();
+  await records(page, 10);
+  assert.deepEqual(JSON.parse(parameter(page, "filter")), [["at", "gte", "2026-01-01T00:00:00.000Z"], ["at", "lt", "2026-02-01T00:00:00.000Z"]]);
+});
+
 test("a group leads to its records, from the table, the chart and the keyboard, and back", async () => {
   const page = await open(address({ group: "at:month", filter: '[["paid","eq","true"]]' }), { as: me });
   await ready(page);
@@ -235,6 +248,42 @@ test("search and filter of the view apply, and conditions choose groups", async 
   await page.getByRole("heading", { name: "No group matches" }).waitFor();
   await page.getByRole("button", { name: "Clear the conditions on groups" }).click();
   await groups(page, "4");
+});
+
+test("conditions on groups name periods and related records", async () => {
+  const page = await open(address({ group: "at:month" }), { as: me });
+  await ready(page);
+  await bar(page).getByRole("button", { name: "Groups where", exact: true }).click();
+  const editor = page.getByRole("dialog", { name: "Groups where", exact: true });
+  await editor.getByRole("combobox", { name: "Column" }).click();
+  await page.getByRole("option", { name: "at by month (at:month)", exact: true }).click();
+  await editor.getByRole("combobox", { name: "Operator" }).click();
+  await page.getByRole("option", { name: "is after", exact: true }).click();
+  await editor.getByRole("combobox", { name: "Value of at by month" }).click();
+  await page.getByRole("option", { name: "Feb 2026", exact: true }).click();
+  await editor.getByRole("button", { name: "Add condition" }).click();
+  await shows(page, [["Apr 2026", "10"], ["May 2026", "10"]]);
+  assert.deepEqual(JSON.parse(parameter(page, "having")), [["at:month", "gt", "2026-01-31T23:00:00.000Z"]]);
+  await bar(page).getByRole("button", { name: "at by month is after Feb 2026", exact: true }).waitFor();
+
+  // The group of this record is not shown, and its title is.
+  await page.goto(`${base}${address({ group: "client_id", having: JSON.stringify([["client_id", "neq", acme]]) })}`);
+  await ready(page);
+  await bar(page).getByRole("button", { name: "client is not Acme", exact: true }).waitFor();
+});
+
+test("a search that is typed just before Group is kept", async () => {
+  const page = await open("/admin/data/purchase", { as: me });
+  await records(page, 40);
+  await page.getByRole("searchbox", { name: "Search Purchases" }).fill("Item 3");
+  await group(page).click();
+  await ready(page);
+  await shows(page, (await asked("fn=count&groupBy=status&search=Item%203")).map((row) => [said(row.group.status), String(row.count)]));
+  assert.equal(parameter(page, "q"), "Item 3");
+  // On the way back, the records have the search too.
+  await page.goBack();
+  await until("the records are shown", async () => parameter(page, "group") === null);
+  assert.equal(parameter(page, "q"), "Item 3");
 });
 
 test("a thousand groups come in pages, and the chart says what it shows", async () => {
@@ -324,6 +373,29 @@ test("the groups follow the records", async () => {
   await shows(page, [["done", "1"]]);
   await must(me, "DELETE", `/api/v1/data/purchase/${id}`);
   await page.getByRole("heading", { name: "No record matches" }).waitFor();
+});
+
+test("a hidden tab reads its groups when it is shown", async () => {
+  const search = { group: "status", filter: '[["item","eq","Hidden"]]' };
+  const [page, shown] = [await open(address(search), { as: me }), await open(address(search), { as: me })];
+  for (const each of [page, shown]) await each.getByRole("heading", { name: "No record matches" }).waitFor();
+  const become = (state) =>
+    page.evaluate((now) => {
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
+      document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+    }, state);
+  await become("hidden");
+  let reads = 0;
+  page.on("request", (request) => (reads += request.url().includes("/aggregate?") ? 1 : 0));
+  const { id } = (await must(me, "POST", "/api/v1/data/purchase", { item: "Hidden", status: "open" })).data;
+  await shows(shown, [["open", "1"]]);
+  await must(me, "PATCH", `/api/v1/data/purchase/${id}`, { status: "done" });
+  await shows(shown, [["done", "1"]]);
+  assert.equal(reads, 0);
+  await become("visible");
+  await shows(page, [["done", "1"]]);
+  await must(me, "DELETE", `/api/v1/data/purchase/${id}`);
+  for (const each of [page, shown]) await each.getByRole("heading", { name: "No record matches" }).waitFor();
 });
 
 test("the same groups are copied for every surface", async () => {
