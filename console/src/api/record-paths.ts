@@ -15,6 +15,21 @@ export interface RecordsPage {
   pagination: components["schemas"]["SvcPagination"];
 }
 
+/** One function of all records that match. */
+interface ComputedValue {
+  data: { fn: string; field: string | null; value: JsonValue; filteredCount: number };
+}
+
+/** A group of records: the values that make it, and the results of the functions by their keys, such as `sum_amount`. */
+export interface GroupRow extends JsonObject {
+  group: JsonObject;
+}
+
+export interface GroupsPage {
+  data: GroupRow[];
+  pagination: components["schemas"]["SvcPagination"];
+}
+
 interface Written {
   count: number;
   ids: string[];
@@ -54,7 +69,7 @@ export interface RecordPaths {
     delete: Call<OfObject, Written, { ids: string[] }>;
   };
   "/api/v1/data/{object}/aggregate": {
-    get: Call<OfObject, { data: { filteredCount: number } }>;
+    get: Call<OfObject, ComputedValue | GroupsPage>;
   };
   "/api/v1/data/{object}/export": {
     get: Call<OfObject, string>;

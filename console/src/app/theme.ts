@@ -90,6 +90,13 @@ const lightTokens = {
   "--bb-blue": "#1d4ed8",
   "--bb-blue-bg": "#ecf3ff",
   "--bb-glow": "rgba(79, 70, 229, 0.18)",
+  // The lines and bars of a chart. These colors mean no state.
+  "--bb-series-1": "#4f46e5",
+  "--bb-series-2": "#c2410c",
+  "--bb-series-3": "#0f766e",
+  "--bb-series-4": "#be185d",
+  "--bb-series-5": "#6b7280",
+  "--bb-series-6": "#0284c7",
 };
 
 const darkTokens: typeof lightTokens = {
@@ -116,6 +123,12 @@ const darkTokens: typeof lightTokens = {
   "--bb-blue": "#8fbcff",
   "--bb-blue-bg": "#14233d",
   "--bb-glow": "rgba(129, 140, 248, 0.28)",
+  "--bb-series-1": "#818cf8",
+  "--bb-series-2": "#fb923c",
+  "--bb-series-3": "#2dd4bf",
+  "--bb-series-4": "#f472b6",
+  "--bb-series-5": "#9ca3af",
+  "--bb-series-6": "#38bdf8",
 };
 
 const mantineTokens = {

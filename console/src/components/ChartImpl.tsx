@@ -1,8 +1,6 @@
-import { useComputedColorScheme } from "@mantine/core";
-import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import type { ChartProps } from "./Chart";
+import { axisStyle, usePlot } from "./usePlot";
 
 /** Hours and minutes in the reader's time zone. */
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -10,25 +8,14 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const TONES = { accent: "--bb-accent", bad: "--bb-red", ok: "--bb-green", dim: "--bb-text-dim" };
 
 export default function ChartImpl({ times, series, height = 120, kind = "line" }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(null);
-  const scheme = useComputedColorScheme();
-  const latest = useRef<uPlot.AlignedData>([[]]);
-  const names = series.map(({ label, tone }) => `${label} ${tone ?? ""}`).join("\n");
-  useEffect(() => {
+  const place = usePlot({
+    identity: `${kind}\n${series.map(({ label, tone }) => `${label} ${tone ?? ""}`).join("\n")}`,
+    height,
     // A bar for 0 would still have an outline.
-    latest.current = [times, ...series.map(({ values }) => (kind === "bars" ? values.map((value) => (value === 0 ? null : value)) : values))];
-    plot.current?.setData(latest.current);
-  });
-  useEffect(() => {
-    const element = place.current!;
-    const style = getComputedStyle(element);
-    const color = (name: string) => style.getPropertyValue(name).trim();
-    const axis = { stroke: color("--bb-text-dim"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: color("--bb-line"), width: 1 } };
-    const made = new uPlot(
-      {
-        width: Math.max(element.clientWidth, 50),
-        height,
+    data: [times, ...series.map(({ values }) => (kind === "bars" ? values.map((value) => (value === 0 ? null : value)) : values))],
+    make: (color) => {
+      const axis = axisStyle(color);
+      return {
         legend: { show: false },
         cursor: { y: false, points: { size: 6 } },
         scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
@@ -38,27 +25,16 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
         ],
         series: [
           {},
-          ...names.split("\n").map((name) => {
-            const [label, tone] = [name.slice(0, name.lastIndexOf(" ")), name.slice(name.lastIndexOf(" ") + 1)];
-            const stroke = color(TONES[(tone || "accent") as keyof typeof TONES]);
+          ...series.map(({ label, tone }) => {
+            const stroke = color(TONES[tone ?? "accent"]);
             return kind === "bars"
               ? { label, stroke, fill: stroke, paths: uPlot.paths.bars!({ size: [0.7, 24] }), points: { show: false } }
               : { label, stroke, width: 1.5, points: { show: false } };
           }),
         ],
-      },
-      latest.current,
-      element,
-    );
-    plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(element.clientWidth, 50), height }));
-    observer.observe(element);
-    return () => {
-      observer.disconnect();
-      made.destroy();
-      plot.current = null;
-    };
-  }, [names, height, kind, scheme]);
+      };
+    },
+  });
   return <div ref={place} />;
 }
 

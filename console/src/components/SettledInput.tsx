@@ -1,6 +1,6 @@
 import { CloseButton, TextInput, type TextInputProps } from "@mantine/core";
 import { useMergedRef } from "@mantine/hooks";
-import { type Ref, useEffect, useRef, useState } from "react";
+import { type Ref, useCallback, useEffect, useRef, useState } from "react";
 
 const SETTLE_MS = 250;
 
@@ -13,10 +13,11 @@ export interface SettledInputProps extends Omit<TextInputProps, "value" | "onCha
 }
 
 /**
- * A field that reports its value when the person pauses. Filters and searches in the address use it. An empty field is `undefined`.
+ * A field that reports its value when the person pauses or leaves the field. Filters and searches in the address use it. An empty field is
+ * `undefined`.
  * `Escape` empties the field. If the reported value comes back as a prop while the person types on, the typed text stays.
  */
-export function SettledInput({ value = "", onSettled, field, rightSection, onKeyDown, ...rest }: SettledInputProps) {
+export function SettledInput({ value = "", onSettled, field, rightSection, onKeyDown, onBlur, ...rest }: SettledInputProps) {
   const [typed, setTyped] = useState(value);
   const input = useRef<HTMLInputElement>(null);
   const ref = useMergedRef(input, field);
@@ -30,15 +31,17 @@ export function SettledInput({ value = "", onSettled, field, rightSection, onKey
   useEffect(() => {
     settled.current = onSettled;
   });
-  useEffect(() => {
-    const wanted = typed.trim();
+  const settle = useCallback((text: string) => {
+    const wanted = text.trim();
     if (wanted === sent.current) return;
-    const timer = setTimeout(() => {
-      sent.current = wanted;
-      settled.current(wanted === "" ? undefined : wanted);
-    }, SETTLE_MS);
+    sent.current = wanted;
+    settled.current(wanted === "" ? undefined : wanted);
+  }, []);
+  useEffect(() => {
+    if (typed.trim() === sent.current) return;
+    const timer = setTimeout(() => settle(typed), SETTLE_MS);
     return () => clearTimeout(timer);
-  }, [typed]);
+  }, [typed, settle]);
   const isClearable = typed !== "";
   const hasOwn = rightSection !== undefined && rightSection !== null;
   return (
@@ -66,6 +69,11 @@ export function SettledInput({ value = "", onSettled, field, rightSection, onKey
       }
       value={typed}
       onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+      onBlur={(event) => {
+        onBlur?.(event);
+        // What the person presses next can replace the screen, and with it this field and its timer.
+        settle(event.currentTarget.value);
+      }}
       onKeyDown={(event) => {
         onKeyDown?.(event);
         if (event.defaultPrevented || event.key !== "Escape" || typed === "") return;

@@ -117,6 +117,7 @@ export const SCREENS = [
   { name: "object-history", path: "/objects/order?tab=history", ready: (page) => page.getByText("Ada Admin").first().waitFor(), asks: "/api/v1/schema/migrations" },
   { name: "object-settings", failsLike: "object", path: "/objects/order?tab=settings", ready: heading(/order/) },
   { name: "records", path: "/data/order", ready: (page) => page.getByText("40 records").waitFor(), asks: "/api/v1/data/order" },
+  { name: "groups", path: "/data/order?group=state", ready: grid(/^Groups of/, "new"), asks: "/api/v1/data/order/aggregate" },
   { name: "records-panel", path: `/data/order?open=${order.id}`, ready: (page) => details(page).locator('[data-column="title"]').getByRole("textbox").waitFor(), asks: `/api/v1/data/order/${order.id}` },
   { name: "export", failsLike: "records", path: "/data/order", ready: (page) => page.getByText("40 records").waitFor(), opened: async (page) => {
     await page.getByRole("button", { name: "Import, export" }).click();

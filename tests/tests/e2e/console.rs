@@ -32,6 +32,7 @@ const FILES: &[(&str, &str)] = &[
     ("records.mjs", include_str!("../../clients/console/records.mjs")),
     ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
     ("records_filter.mjs", include_str!("../../clients/console/records_filter.mjs")),
+    ("records_groups.mjs", include_str!("../../clients/console/records_groups.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
     ("roles_conditions.mjs", include_str!("../../clients/console/roles_conditions.mjs")),
     ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
@@ -124,6 +125,7 @@ screens! {
     records: "records.mjs";
     records_bulk: "records_bulk.mjs";
     records_filter: "records_filter.mjs";
+    records_groups: "records_groups.mjs";
     records_live: "records_live.mjs";
     roles_conditions: "roles_conditions.mjs";
     shell: "shell.mjs";

@@ -15,7 +15,8 @@ export interface FooterProps {
   size: number;
   page: number;
   onPage: (page: number) => void;
-  onSize: (size: number) => void;
+  /** Left out if the size of the pages is fixed. */
+  onSize?: (size: number) => void;
 }
 
 export function Footer({ first, count, total, size, page, onPage, onSize }: FooterProps) {
@@ -43,7 +44,7 @@ export function Footer({ first, count, total, size, page, onPage, onSize }: Foot
           <IconChevronRight size={16} />
         </ActionIcon>
       </span>
-      <NativeSelect className={classes.wideOnly} w={120} aria-label="Page size" data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(event) => onSize(Number(event.currentTarget.value))} />
+      {onSize !== undefined && <NativeSelect className={classes.wideOnly} w={120} aria-label="Page size" data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(event) => onSize(Number(event.currentTarget.value))} />}
     </nav>
   );
 }

@@ -1,6 +1,6 @@
 /** The table of one object. It combines the view, the rows, their changes, and the parts of the screen. */
 import { Button } from "@mantine/core";
-import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
+import { IconArrowUp, IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { RecordShape as KnownShape } from "../../api/record-shape";
@@ -19,7 +19,7 @@ import { EmptyRecords } from "./EmptyRecords";
 import { Footer } from "./Footer";
 import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
 import { PointMenu } from "./PointMenu";
-import { Toolbar } from "./Toolbar";
+import { MissingView, Toolbar } from "./Toolbar";
 import { TransferMenu } from "./transfer";
 import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
@@ -39,7 +39,9 @@ import { GONE_SOON } from "./bulk/useSelection";
 import { type ShapeOf, filterOf, partsOf, testOf } from "./filters/tree";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
-import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
+import { ColumnsPanel } from "./views/ColumnsPanel";
+import { SortPanel } from "./views/SortPanel";
+import type { CurrentView } from "./views/useCurrentView";
 import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
 
@@ -68,9 +70,10 @@ export interface RecordsTableProps {
   shapeOfOther: (object: string) => KnownShape | undefined;
   tableShapeOf: ShapeOf;
   views: ReturnType<typeof useViews>;
+  current: CurrentView;
 }
 
-export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved, keep, error: keepError } }: RecordsTableProps) {
+export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved, keep }, current }: RecordsTableProps) {
   const object = shape.name;
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
@@ -82,15 +85,8 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
 
   // ---- the view
 
-  const { view, base, isMissing } = useMemo(() => viewOf(search, saved), [search, saved]);
+  const { view, base, missing, change } = current;
   const grid = useRef<GridHandle>(null);
-  const setView = useCallback(
-    (next: SavedView) =>
-      void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: true }),
-    [navigate, base, saved.plain],
-  );
-  const part = searchOf(view, base, saved.plain);
-  const isChanged = Object.values(part).some((value) => value !== undefined);
   const setLayout = useCallback(
     (layout: GridLayout) => {
       const { columns: _columns, ...look } = layout;
@@ -104,9 +100,6 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     },
     [base, search.columns, keep, saved, navigate],
   );
-  useEffect(() => {
-    if (keepError !== null) failed("The view could not be kept", keepError);
-  }, [keepError]);
 
   // ---- the rows
 
@@ -324,7 +317,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
         ? { field: column.id, operator: negated ? ("is_not_null" as const) : ("is_null" as const), value: null }
         : { field: column.id, operator: negated ? ("neq" as const) : ("eq" as const), value: Array.isArray(value) ? String(value[0] ?? "") : String(value) };
     const parts = partsOf(view, shape, tableShapeOf);
-    setView({ ...view, ...(parts === undefined ? { conditions: [...view.conditions, condition] } : filterOf([...parts, testOf(condition)], shape, tableShapeOf)) });
+    change(parts === undefined ? { conditions: [...view.conditions, condition] } : filterOf([...parts, testOf(condition)], shape, tableShapeOf));
   };
 
   const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
@@ -369,7 +362,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               <Menu.Divider />
               <Menu.Label>Density</Menu.Label>
               {(["comfortable", "compact"] as const).map((density) => (
-                <Menu.Item key={density} onClick={() => (base === null ? keep({ ...saved, plain: { ...saved.plain, density } }) : setView({ ...view, density }))} disabled={view.density === density}>
+                <Menu.Item key={density} onClick={() => (base === null ? keep({ ...saved, plain: { ...saved.plain, density } }) : change({ density }))} disabled={view.density === density}>
                   {density === "compact" ? "Compact rows" : "Comfortable rows"}
                 </Menu.Item>
               ))}
@@ -383,31 +376,24 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
         </>
       }
       toolbar={
-        <Toolbar
-          shape={shape}
-          columns={columns}
-          tableShapeOf={tableShapeOf}
-          saved={saved}
-          view={view}
-          base={base}
-          isChanged={isChanged}
-          shown={shown}
-          searchField={searchField}
-          adding={adding}
-          onAdding={setAdding}
-          titleOf={titleOf}
-          onView={setView}
-          onLayout={setLayout}
-          onChoose={(name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) })}
-          onReset={() => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true })}
-          onKeep={keep}
-          fresh={live.fresh}
-          onFresh={() => {
-            refresh();
-            if (isNewestFirst(view.sort, shape)) grid.current?.scrollToRow(0);
-            grid.current?.focus();
-          }}
-        />
+        <Toolbar shape={shape} tableShapeOf={tableShapeOf} saved={saved} onKeep={keep} current={current} searchField={searchField} adding={adding} onAdding={setAdding} titleOf={titleOf}>
+          {live.fresh > 0 && (
+            <Button
+              className={classes.fresh}
+              variant="light"
+              leftSection={<IconArrowUp size={14} />}
+              onClick={() => {
+                refresh();
+                if (isNewestFirst(view.sort, shape)) grid.current?.scrollToRow(0);
+                grid.current?.focus();
+              }}
+            >
+              {live.fresh > 999 ? "999+" : live.fresh} new
+            </Button>
+          )}
+          <SortPanel columns={columns} sort={view.sort} onSort={(sort) => change({ sort })} />
+          <ColumnsPanel all={columns} shown={shown} layout={view.layout} onLayout={setLayout} />
+        </Toolbar>
       }
       inspector={
         openId === undefined ? undefined : (
@@ -418,7 +404,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
       }
     >
       <div className={classes.content} onFocusCapture={loadEditor} onPointerDownCapture={loadEditor}>
-        {isMissing && <div className={classes.notice}>There is no view {search.view} any more. All records are shown.</div>}
+        <MissingView name={missing} />
         {selection.selected.size > 0 && (
           <SelectionBar selection={selection} shape={shape} total={rows.total} mayUpdate={mayUpdate} mayDelete={mayDelete} onDone={() => grid.current?.focus()} />
         )}
@@ -432,7 +418,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               </div>
             )}
             {isEmpty ? (
-              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [], where: "" })} />
+              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => change({ search: "", conditions: [], where: "" })} />
             ) : (
               <Grid
                 label={shape.label}
@@ -443,7 +429,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
                 marks={marks}
                 titleOf={gridTitleOf}
                 sort={view.sort}
-                onSort={(sort) => setView({ ...view, sort })}
+                onSort={(sort) => change({ sort })}
                 layout={view.layout}
                 onLayout={setLayout}
                 selected={selection.selected}
@@ -489,7 +475,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
             )}
           </>
         )}
-        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
+        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (
@@ -512,7 +498,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
           <ColumnMenuItems
             column={columnMenu.column}
             sort={view.sort}
-            onSort={(sort) => setView({ ...view, sort })}
+            onSort={(sort) => change({ sort })}
             isPinned={(view.layout.pinned ?? shown.slice(0, 1).map(({ id }) => id)).includes(columnMenu.column.id)}
             onPin={() => {
               const ids = shown.map(({ id }) => id);

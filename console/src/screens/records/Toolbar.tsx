@@ -1,45 +1,43 @@
-/** The controls above the table: view, search, conditions, order, columns. */
+/** The controls above the records and their groups: view, search, conditions, grouping. `children` are those of one of the two. */
 import { Button } from "@mantine/core";
-import { IconArrowUp, IconSearch } from "@tabler/icons-react";
-import type { RefObject } from "react";
+import { IconChartBar, IconSearch } from "@tabler/icons-react";
+import { type ReactNode, type RefObject, useEffect, useRef } from "react";
 import { SettledInput } from "../../components/SettledInput";
 import type { RecordColumn, RecordShape } from "./columns";
 import { FilterBar } from "./filters/FilterBar";
 import type { ShapeOf } from "./filters/tree";
-import type { GridLayout } from "./grid/geometry";
-import { ColumnsPanel } from "./views/ColumnsPanel";
-import { SortPanel } from "./views/SortPanel";
+import { firstGrouping } from "./views/grouping";
+import type { CurrentView } from "./views/useCurrentView";
+import type { SavedViews } from "./views/view";
 import { ViewMenu } from "./views/ViewMenu";
-import type { SavedView, SavedViews } from "./views/view";
 import classes from "./Records.module.css";
 
 export interface ToolbarProps {
   shape: RecordShape;
-  /** The columns that this person may read. */
-  columns: RecordColumn[];
   tableShapeOf: ShapeOf;
   saved: SavedViews;
-  view: SavedView;
-  base: SavedView | null;
-  isChanged: boolean;
-  shown: RecordColumn[];
+  onKeep: (views: SavedViews) => void;
+  current: CurrentView;
   searchField: RefObject<HTMLInputElement | null>;
   adding: { column?: string } | null;
   onAdding: (adding: { column?: string } | null) => void;
   titleOf: (column: RecordColumn, id: string) => string | undefined;
-  onView: (view: SavedView) => void;
-  onLayout: (layout: GridLayout) => void;
-  onChoose: (name: string) => void;
-  onReset: () => void;
-  onKeep: (views: SavedViews) => void;
-  fresh: number;
-  onFresh: () => void;
+  children?: ReactNode;
 }
 
-export function Toolbar({ shape, columns, tableShapeOf, saved, view, base, isChanged, shown, searchField, adding, onAdding, titleOf, onView, onLayout, onChoose, onReset, onKeep, fresh, onFresh }: ToolbarProps) {
+export function Toolbar({ shape, tableShapeOf, saved, onKeep, current, searchField, adding, onAdding, titleOf, children }: ToolbarProps) {
+  const { view, base, isChanged, hasSwitched, change, choose, reset } = current;
+  const isGrouped = view.groups !== null;
+  const group = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    // The element that had the focus is gone with the toolbar or the table before.
+    if (hasSwitched && document.activeElement === document.body) group.current?.focus();
+    // Only a new toolbar takes the focus.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, []);
   return (
     <>
-      <ViewMenu saved={saved} view={view} base={base} isChanged={isChanged} onChoose={onChoose} onReset={onReset} onKeep={onKeep} />
+      <ViewMenu saved={saved} view={view} base={base} isChanged={isChanged} onChoose={choose} onReset={reset} onKeep={onKeep} />
       <SettledInput
         field={searchField}
         className={classes.search}
@@ -48,18 +46,26 @@ export function Toolbar({ shape, columns, tableShapeOf, saved, view, base, isCha
         placeholder="Search"
         leftSection={<IconSearch size={14} aria-hidden="true" />}
         value={view.search}
-        onSettled={(search = "") => onView({ ...view, search })}
+        onSettled={(search = "") => change({ search })}
       />
-      <FilterBar shape={shape} of={tableShapeOf} filter={view} search={view.search} onChange={({ conditions, where }) => onView({ ...view, conditions, where })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
+      <FilterBar shape={shape} of={tableShapeOf} filter={view} search={view.search} onChange={({ conditions, where }) => change({ conditions, where })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
       <span className={classes.right}>
-        {fresh > 0 && (
-          <Button className={classes.fresh} variant="light" leftSection={<IconArrowUp size={14} />} onClick={onFresh}>
-            {fresh > 999 ? "999+" : fresh} new
-          </Button>
-        )}
-        <SortPanel columns={columns} sort={view.sort} onSort={(sort) => onView({ ...view, sort })} />
-        <ColumnsPanel all={columns} shown={shown} layout={view.layout} onLayout={onLayout} />
+        {children}
+        <Button
+          ref={group}
+          variant={isGrouped ? "light" : "default"}
+          aria-pressed={isGrouped}
+          leftSection={<IconChartBar size={14} />}
+          onClick={() => change({ groups: isGrouped ? null : firstGrouping(shape) }, { isStep: true })}
+        >
+          Group
+        </Button>
       </span>
     </>
   );
+}
+
+/** Says that the address names a view that no longer exists. */
+export function MissingView({ name }: { name: string | undefined }) {
+  return name === undefined ? null : <div className={classes.notice}>There is no view {name} any more. All records are shown.</div>;
 }

@@ -20,6 +20,17 @@ export interface RecordColumn {
   /** The column for the editor of its values, with the label that the table shows. */
   field: Column;
   description?: string;
+  /** If a condition takes only values that the server has sent. */
+  choices?: Choices;
+}
+
+/** The values that a condition can have, with their names. */
+export interface Choices {
+  /** The key of the query that loads them. */
+  key: readonly string[];
+  /** `isCut` says that there are more. */
+  load: (signal: AbortSignal) => Promise<{ values: string[]; isCut: boolean }>;
+  labelOf: (value: string) => string;
 }
 
 /** The facts about an object that a table needs. */

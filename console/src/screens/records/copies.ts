@@ -1,10 +1,10 @@
 /** The requests of each surface for the list on the screen. */
-import { type JsonValue, isJsonObject, readNumber } from "../../api/json";
+import { type JsonObject, type JsonValue, isJsonObject, readNumber } from "../../api/json";
 import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
 import { type ShapeOf, parseWhere, printParts, readWhere } from "./filters/tree";
 import type { RecordColumn, RecordShape } from "./columns";
-import { type ListView, listParameters, queryText, sendable, takesWhere } from "./list-query";
+import { type ListView, type SortKey, listParameters, printSort, queryText, sendable, takesWhere } from "./list-query";
 
 const NUMBERS = /^(integer|big_integer|decimal|float|percentage|currency|rating)$/;
 
@@ -31,34 +31,82 @@ function isWritable(value: JsonValue): boolean {
   return !isJsonObject(value) || Object.entries(value).every(([key, inner]) => /^[A-Za-z_]\w*$/.test(key) && isWritable(inner));
 }
 
-export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, columns: RecordColumn[], page: number, size: number): CopyAsProps {
+/** The part of a request that decides which records match. */
+function filterCopies(shape: RecordShape, of: ShapeOf, view: ListView) {
   const conditions = sendable(view.conditions, shape).map((condition) => ({ condition, value: valueOf(condition, shape.byId.get(condition.field)) }));
   const filters = conditions.map(({ condition: { field, operator }, value }) => ({ field, operator, ...(value === undefined ? {} : { value }) }));
   // If the text is not a valid condition, only the REST request contains it. The response says what is wrong with it.
   const where = view.where === "" || !takesWhere(shape) ? undefined : parseWhere(view.where);
   const explicit = where === undefined ? undefined : printParts(readWhere(where, shape, of), shape, of, { isExplicit: true });
+  return {
+    /** The arguments of GraphQL. */
+    parts: [
+      ...(view.search === "" ? [] : [`search: ${JSON.stringify(view.search)}`]),
+      ...(filters.length === 0 ? [] : [`filter: [${filters.map(({ field, operator, value }) => `{ field: ${JSON.stringify(field)}, operator: ${operator}${value === undefined ? "" : `, value: ${literal(value)}`} }`).join(", ")}]`]),
+      ...(explicit === undefined ? [] : [`where: ${literal(explicit)}`]),
+    ],
+    /** Whether GraphQL can write it. A part that the builder cannot show may have other names. */
+    hasGraphql: explicit === undefined || isWritable(explicit),
+    /** The members of an MCP call. */
+    members: { ...(view.search === "" ? {} : { search: view.search }), ...(filters.length === 0 ? {} : { filters }), ...(where === undefined ? {} : { where }) },
+  };
+}
+
+const sortLiteral = (sort: SortKey[]) => (sort.length === 0 ? [] : [`sort: [${sort.map(({ id, descending }) => `{ field: ${JSON.stringify(id)}, direction: ${descending ? "desc" : "asc"} }`).join(", ")}]`]);
+const pageParameter = (page: number): [string, string][] => (page > 1 ? [["page", String(page)]] : []);
+
+export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, columns: RecordColumn[], page: number, size: number): CopyAsProps {
+  const { parts, hasGraphql, members } = filterCopies(shape, of, view);
   const sort = view.sort.filter(({ id }) => shape.byId.has(id));
-  const parts = [
-    ...(view.search === "" ? [] : [`search: ${JSON.stringify(view.search)}`]),
-    ...(filters.length === 0 ? [] : [`filter: [${filters.map(({ field, operator, value }) => `{ field: ${JSON.stringify(field)}, operator: ${operator}${value === undefined ? "" : `, value: ${literal(value)}`} }`).join(", ")}]`]),
-    ...(explicit === undefined ? [] : [`where: ${literal(explicit)}`]),
-    ...(sort.length === 0 ? [] : [`sort: [${sort.map(({ id, descending }) => `{ field: ${JSON.stringify(id)}, direction: ${descending ? "desc" : "asc"} }`).join(", ")}]`]),
+  const given = [...parts, ...sortLiteral(sort), ...(page > 1 ? [`page: ${page}`] : []), `pageSize: ${size}`];
+  return {
+    request: { method: "GET", path: `/api/v1/data/${shape.name}?${queryText([...listParameters(view, shape), ...pageParameter(page), ["pageSize", String(size)]])}` },
+    graphql: hasGraphql ? { query: `{\n  ${shape.name}(${given.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` } : undefined,
+    mcp: {
+      tool: "query_data",
+      arguments: { object_name: shape.name, ...members, ...(sort.length === 0 ? {} : { sort: printSort(sort) }), ...(page > 1 ? { page } : {}), page_size: size },
+    },
+  };
+}
+
+/** The parts of a request for groups that each surface writes in its own way. */
+export interface GroupsRequest {
+  functions: string[];
+  by: string[];
+  having: JsonObject | undefined;
+  zone: string | undefined;
+  sort: SortKey[];
+  /** The parameters of REST, without those of the page. */
+  parameters: [string, string][];
+}
+
+export function copiesOfGroups(shape: RecordShape, of: ShapeOf, view: ListView, { functions, by, having, zone, sort, parameters }: GroupsRequest, page: number, size: number): CopyAsProps {
+  const { parts, hasGraphql, members } = filterCopies(shape, of, view);
+  const given = [
+    `functions: ${literal(functions)}`,
+    `groupBy: ${literal(by)}`,
+    ...(having === undefined ? [] : ["having: $having"]),
+    ...(zone === undefined ? [] : [`tz: ${JSON.stringify(zone)}`]),
+    ...parts,
+    ...sortLiteral(sort),
     ...(page > 1 ? [`page: ${page}`] : []),
     `pageSize: ${size}`,
   ];
-  const query = queryText([...listParameters(view, shape), ...(page > 1 ? [["page", String(page)] as [string, string]] : []), ["pageSize", String(size)]]);
+  // The keys of groups are no names of GraphQL, so the condition is a variable.
+  const query = `${having === undefined ? "" : "query($having: JSON) "}{\n  ${shape.name}_groups(${given.join(", ")}) {\n    data\n    pagination { totalCount hasNextPage }\n  }\n}`;
   return {
-    request: { method: "GET", path: `/api/v1/data/${shape.name}?${query}` },
-    // A part that the builder cannot show may have names that GraphQL cannot write.
-    graphql: explicit !== undefined && !isWritable(explicit) ? undefined : { query: `{\n  ${shape.name}(${parts.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` },
+    request: { method: "GET", path: `/api/v1/data/${shape.name}/aggregate?${queryText([...parameters, ...pageParameter(page), ["pageSize", String(size)]])}` },
+    graphql: hasGraphql ? { query, ...(having === undefined ? {} : { variables: { having } }) } : undefined,
     mcp: {
-      tool: "query_data",
+      tool: "aggregate_data",
       arguments: {
         object_name: shape.name,
-        ...(view.search === "" ? {} : { search: view.search }),
-        ...(filters.length === 0 ? {} : { filters }),
-        ...(where === undefined ? {} : { where }),
-        ...(sort.length === 0 ? {} : { sort: sort.map(({ id, descending }) => (descending ? `-${id}` : id)).join(",") }),
+        functions,
+        group_by: by,
+        ...(having === undefined ? {} : { having }),
+        ...(zone === undefined ? {} : { tz: zone }),
+        ...members,
+        ...(sort.length === 0 ? {} : { sort: printSort(sort) }),
         ...(page > 1 ? { page } : {}),
         page_size: size,
       },

@@ -1,13 +1,16 @@
 import { Button } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
-import { RecordsTable } from "./RecordsTable";
+import { RecordsTable, type RecordsTableProps } from "./RecordsTable";
 import { useShape } from "./useShape";
+import { useCurrentView } from "./views/useCurrentView";
 import { useViews } from "./views/useViews";
+
+const GroupsScreen = lazy(async () => ({ default: (await import("./groups/GroupsScreen")).GroupsScreen }));
 
 export function RecordsScreen() {
   const { object } = useParams({ from: "/data/$object" });
@@ -41,5 +44,23 @@ function ObjectRecords({ object }: { object: string }) {
         <SkeletonRows rows={16} columns={6} />
       </Page>
     );
-  return <RecordsTable shape={shape.shape} shapeOfOther={shape.shapeOfOther} tableShapeOf={shape.tableShapeOf} views={views} />;
+  return <RecordsOrGroups shape={shape.shape} shapeOfOther={shape.shapeOfOther} tableShapeOf={shape.tableShapeOf} views={views} />;
+}
+
+/** The records of the view in the address, or their groups. */
+function RecordsOrGroups(props: Omit<RecordsTableProps, "current">) {
+  const current = useCurrentView(props.views);
+  const { groups } = current.view;
+  if (groups === null) return <RecordsTable {...props} current={current} />;
+  return (
+    <Suspense
+      fallback={
+        <Page title={props.shape.label}>
+          <SkeletonRows rows={16} columns={3} />
+        </Page>
+      }
+    >
+      <GroupsScreen {...props} current={current} grouping={groups} />
+    </Suspense>
+  );
 }

@@ -1,17 +1,34 @@
 import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
 
+/** The longest filter in the address. A longer one is not read. */
+export const FILTER_CHARACTERS_MAX = 16_000;
+
+export const CHARTS = ["bars", "line"] as const;
+
 /** The search parameters of `/data/$object`. If one is missing, the view decides. */
 export function readRecordsSearch(raw: RawSearch) {
   return given({
     /** The name of a saved view. If a view is the default, `-` means the table without a view. */
     view: text(raw.view),
     /** Conditions as JSON: `[["status","eq","open"]]`. An empty list removes those of the view. */
-    filter: text(raw.filter, 16_000),
+    filter: text(raw.filter, FILTER_CHARACTERS_MAX),
     /** A condition as JSON, if the list of conditions cannot express it: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
-    where: text(raw.where, 16_000),
+    where: text(raw.where, FILTER_CHARACTERS_MAX),
     q: text(raw.q),
     /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),
+    /**
+     * The fields by which the records are grouped, in the format of the API: `status,created_at:month`. If the address has it, the whole
+     * grouping is in the address: the next four are part of it. `-` removes the grouping of the view.
+     */
+    group: text(raw.group),
+    /** The functions of the groups: `count,sum:amount`. */
+    fn: text(raw.fn),
+    /** The order of the groups, by the keys of the result: `-sum_amount`. */
+    groupSort: text(raw.groupSort),
+    /** Conditions on the groups, in the form of `filter`: `[["count","gte","10"]]`. */
+    having: text(raw.having, 16_000),
+    chart: oneOf(raw.chart, CHARTS),
     page: whole(raw.page),
     size: whole(raw.size, 1, 100),
     /** The shown columns, separated by commas. */

@@ -4,7 +4,8 @@
  */
 import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { api, dataOf, ok } from "../../api/client";
+import { countMatches } from "../../api/aggregates";
+import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { RecordRow, RecordsPage } from "../../api/record-paths";
 import type { RecordShape } from "./columns";
@@ -95,10 +96,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
   // the rows do not wait for it.
   const counted = useQuery({
     queryKey: ["data", object, "total", filters],
-    queryFn: async ({ signal }) => {
-      const params = { path: { object }, query: `fn=count&${filters}` };
-      return Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params, signal }))).filteredCount);
-    },
+    queryFn: ({ signal }) => countMatches(object, filters, signal),
     enabled: isFiltered,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,

@@ -2,7 +2,7 @@
 import { Button, Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { api, dataOf } from "../../../api/client";
+import { countMatches } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
 import { ErrorNotice } from "../../../components/ErrorState";
@@ -45,7 +45,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const counted = useQuery({
     // The same key as for the totals of the list, so that live changes start a new count.
     queryKey: ["data", shape.name, "total", settled],
-    queryFn: async ({ signal }) => Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params: { path: { object: shape.name }, query: `fn=count&${settled}` }, signal }))).filteredCount),
+    queryFn: ({ signal }) => countMatches(shape.name, settled, signal),
     // The filter before this one may have been incomplete.
     enabled: isCurrent,
     retry: false,

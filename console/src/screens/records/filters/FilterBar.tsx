@@ -29,9 +29,13 @@ export interface FilterBarProps {
   adding: { column?: string } | null;
   onAdding: (adding: { column?: string } | null) => void;
   titleOf: TitleOf;
+  /** The name of the bar and of its button. */
+  label?: string;
+  /** Whether the bar takes plain conditions only. */
+  isPlain?: boolean;
 }
 
-export function FilterBar({ shape, of, filter, search, onChange, adding, onAdding, titleOf }: FilterBarProps) {
+export function FilterBar({ shape, of, filter, search, onChange, adding, onAdding, titleOf, label: name = "Filter", isPlain = false }: FilterBarProps) {
   const [open, setOpen] = useState<number | null>(null);
   /**
    * The parts with which the builder opens, and the chip that gets the focus when it closes. Without a chip, the button after the chips
@@ -46,7 +50,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
   const parts = isUnread || read === undefined ? filter.conditions.map(testOf) : read;
   const put = (next: Part[]) => onChange(isUnread ? { conditions: filterOf(next, shape, of).conditions, where: filter.where } : filterOf(next, shape, of));
   const count = parts.length + (isUnread ? 1 : 0);
-  const takesBuilder = !isUnread && takesWhere(shape);
+  const takesBuilder = !isPlain && !isUnread && takesWhere(shape);
   const focusAfter = (index: number) => requestAnimationFrame(() => (bar.current?.querySelectorAll<HTMLElement>("[data-chip]")[index] ?? add.current)?.focus());
   const remove = (index: number) => {
     if (index < parts.length) put(parts.filter((_, each) => each !== index));
@@ -70,7 +74,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
     remove(index);
   };
   return (
-    <div className={classes.bar} ref={bar} role="group" aria-label="Filter">
+    <div className={classes.bar} ref={bar} role="group" aria-label={name}>
       {parts.map((part, index) => {
         const isBroken = part.kind === "test" && columnOf(part, shape, of) === undefined;
         const words = wordsOf(part, { shape, of, titleOf }, true);
@@ -139,7 +143,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
       <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
         <Popover.Target>
           <Button ref={add} variant="default" leftSection={<IconFilter size={14} />} onClick={() => onAdding(adding === null ? {} : null)}>
-            Filter
+            {name}
           </Button>
         </Popover.Target>
         <Popover.Dropdown aria-label="New condition">

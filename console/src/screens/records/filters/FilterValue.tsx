@@ -5,6 +5,7 @@ import type { RecordColumn } from "../columns";
 import { isNumberType } from "../../../api/field-rules";
 import { fromLocal, toLocal } from "../../../api/local-time";
 import { type Condition, takesList, takesNothing } from "./conditions";
+import { LoadedValue } from "./LoadedValue";
 
 const INPUT_TYPES: Record<string, string> = { date: "date", time: "time", datetime: "datetime-local" };
 
@@ -30,6 +31,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
     onSubmit();
   };
   const list = takesList(operator);
+  if (column.choices !== undefined) return <LoadedValue choices={column.choices} label={label} value={value} isList={list} onChange={onChange} withinPortal={withinPortal} takesFocus={takesFocus} />;
   const focus = takesFocus ? { "data-autofocus": true } : {};
   const choices = column.options?.filter((option, index, all) => all.indexOf(option) === index);
   if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions {...focus} comboboxProps={{ withinPortal }} placeholder={many.length === 0 ? "Choose" : undefined} />;

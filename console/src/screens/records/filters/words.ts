@@ -35,6 +35,7 @@ export function pathLabel(path: string[], last: string, shape: RecordShape | und
 export function saidValue(value: Test["value"], column: RecordColumn | undefined, titleOf: TitleOf): string {
   const one = (each: string) => {
     if (each === "") return '""';
+    if (column?.choices !== undefined) return column.choices.labelOf(each);
     if (column?.type === "datetime") return toLocal(each).replace("T", " ") || each;
     return (column === undefined ? undefined : titleOf(column, each)) ?? each;
   };

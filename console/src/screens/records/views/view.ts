@@ -1,9 +1,11 @@
 /** A saved view: the part of an object that a person wants to see. It is stored on the server with the person's preferences. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
+import { given, oneOf } from "../../../app/search";
 import { type Condition, compactConditions, conditionsOf, printConditions, readConditions } from "../filters/conditions";
 import type { GridLayout } from "../grid/geometry";
 import { type SortKey, printSort, readSort } from "../list-query";
-import type { RecordsSearch } from "../search";
+import { CHARTS, type RecordsSearch } from "../search";
+import { type Grouping, type GroupingSearch, NO_GROUPING, printGrouping, readGrouping } from "./grouping";
 
 export type Density = "compact" | "comfortable";
 
@@ -14,6 +16,8 @@ export interface SavedView {
   where: string;
   search: string;
   sort: SortKey[];
+  /** How the records are grouped. Null for the records themselves. */
+  groups: Grouping | null;
   size: number;
   density: Density;
   layout: GridLayout;
@@ -46,13 +50,20 @@ function layoutOf(raw: JsonValue | undefined): GridLayout {
   return { ...(columns === undefined ? {} : { columns }), ...(widths === undefined ? {} : { widths }), ...(pinned === undefined ? {} : { pinned }) };
 }
 
+/** The grouping in the preferences has the names of the address. */
+function groupsOf(raw: JsonValue | undefined): Grouping | null {
+  if (!isJsonObject(raw)) return null;
+  const { group, fn, groupSort, having, chart } = raw;
+  return readGrouping({ group: string(group), fn: string(fn), groupSort: string(groupSort), having: string(having), chart: oneOf(chart, CHARTS) });
+}
+
 /** Reads the views from the preferences, which any program may have written. */
 export function readViews(raw: JsonValue): SavedViews {
   const stored: JsonObject = isJsonObject(raw) ? raw : {};
   const views = (Array.isArray(stored.views) ? stored.views : []).filter(isJsonObject).flatMap((each): SavedView[] => {
     const name = string(each.name);
     if (name === "" || name === PLAIN) return [];
-    return [{ name, conditions: conditionsOf(each.filter), where: string(each.where), search: string(each.q), sort: readSort(string(each.sort)), size: size(each.size), density: density(each.density), layout: layoutOf(each.layout) }];
+    return [{ name, conditions: conditionsOf(each.filter), where: string(each.where), search: string(each.q), sort: readSort(string(each.sort)), groups: groupsOf(each.groups), size: size(each.size), density: density(each.density), layout: layoutOf(each.layout) }];
   });
   const plain = isJsonObject(stored.plain) ? stored.plain : {};
   return { views, preset: typeof stored.preset === "string" ? stored.preset : null, plain: { layout: layoutOf(plain.layout), size: size(plain.size), density: density(plain.density) } };
@@ -72,6 +83,7 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
       ...(view.where === "" ? {} : { where: view.where }),
       ...(view.search === "" ? {} : { q: view.search }),
       ...(view.sort.length === 0 ? {} : { sort: printSort(view.sort)! }),
+      ...(view.groups === null ? {} : { groups: given(printGrouping(view.groups)) as JsonObject }),
       ...look(view),
     })),
     ...(preset === null ? {} : { preset }),
@@ -83,7 +95,7 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
 export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean } {
   const name = search.view ?? saved.preset ?? PLAIN;
   const base = saved.views.find((each) => each.name === name) ?? null;
-  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], ...saved.plain };
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], groups: null, ...saved.plain };
   const columns = search.columns?.split(",");
   return {
     base,
@@ -94,6 +106,7 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
       ...(search.filter === undefined && search.where === undefined ? {} : { conditions: readConditions(search.filter), where: search.where ?? "" }),
       search: search.q === undefined ? from.search : search.q === PLAIN && from.search !== "" ? "" : search.q,
       sort: search.sort === undefined ? from.sort : readSort(search.sort),
+      groups: search.group === undefined ? from.groups : search.group === PLAIN ? null : readGrouping(search),
       size: search.size ?? from.size,
       density: search.density ?? from.density,
       layout: columns === undefined ? from.layout : { ...from.layout, columns },
@@ -102,8 +115,8 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
 }
 
 /** The search parameters that turn `base` into `view`. Values that are the same as in `base` are left out. */
-export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "where" | "q" | "sort" | "size" | "columns" | "density"> {
-  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], ...plain };
+export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "where" | "q" | "sort" | "size" | "columns" | "density"> & GroupingSearch {
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], groups: null, ...plain };
   const differs = <Value>(one: Value, other: Value, given: string | undefined, none: string) => (JSON.stringify(one) === JSON.stringify(other) ? undefined : (given ?? none));
   const columns = view.layout.columns?.join(",");
   return {
@@ -112,8 +125,20 @@ export function searchOf(view: SavedView, base: SavedView | null, plain: SavedVi
       : { filter: printConditions(view.conditions) ?? (view.where === "" ? "[]" : undefined), where: view.where === "" ? undefined : view.where }),
     q: differs(view.search, from.search, view.search === "" ? undefined : view.search, PLAIN),
     sort: differs(view.sort, from.sort, printSort(view.sort), PLAIN),
+    ...(sameGrouping(view.groups, from.groups) ? NO_GROUPING : view.groups === null ? { ...NO_GROUPING, group: PLAIN } : printGrouping(view.groups)),
     size: view.size === from.size ? undefined : view.size,
     density: view.density === from.density ? undefined : view.density,
     columns: columns === from.layout.columns?.join(",") ? undefined : columns,
   };
 }
+
+/**
+ * The search parameters after a change of the view. The change begins with the view that the address has now: the page may not have
+ * rendered the change before it yet.
+ */
+export function changedSearch(now: RecordsSearch, part: Partial<SavedView>, saved: SavedViews): RecordsSearch {
+  const { view, base } = viewOf(now, saved);
+  return { ...now, ...searchOf({ ...view, ...part }, base, saved.plain), page: undefined };
+}
+
+const sameGrouping = (one: Grouping | null, other: Grouping | null) => JSON.stringify(one && printGrouping(one)) === JSON.stringify(other && printGrouping(other));

@@ -1,0 +1,57 @@
+/** The filter that finds the records of a group. This file does not use React. */
+import type { GroupRow } from "../../../api/record-paths";
+import { type JsonObject, type JsonValue, isLosslessNumber, printJson } from "../../../api/json";
+import { isTextType } from "../../../api/field-rules";
+import type { RecordShape } from "../columns";
+import { type Condition, printConditions } from "../filters/conditions";
+import { type Filter, type ShapeOf, type Test, filterOf, partsOf, printParts, testOf } from "../filters/tree";
+import { takesWhere } from "../list-query";
+import { FILTER_CHARACTERS_MAX } from "../search";
+import { beginOf, borderAfter, boundOf } from "./periods";
+import type { GroupField } from "./request";
+
+/** The text that a plain condition reads as null. */
+const NULL = "null";
+
+/**
+ * The conditions of the records that have this value in the field. Undefined if no condition finds exactly them. `begins` are those of all
+ * periods that the server has sent.
+ */
+function conditionsOfGroup({ column, period, clock, name }: GroupField, value: JsonValue | undefined, begins: number[]): Condition[] | undefined {
+  if (column === undefined || value === undefined) return undefined;
+  if (value === null) return [{ field: name, operator: "is_null", value: null }];
+  if (typeof value === "object" && !isLosslessNumber(value)) return undefined;
+  if (period === undefined) {
+    // No other type has an empty text.
+    if (value === "" && !isTextType(column.type)) return undefined;
+    return [{ field: name, operator: "eq", value: String(value) }];
+  }
+  const begin = beginOf(value);
+  if (begin === undefined) return undefined;
+  const [from, to] = [boundOf(begin, column), boundOf(borderAfter(begin, period, clock, begins), column)];
+  return [
+    ...(from === undefined ? [] : [{ field: name, operator: "gte", value: from } as const]),
+    ...(to === undefined ? [] : [{ field: name, operator: "lt", value: to } as const]),
+  ];
+}
+
+/** The filter of the view, narrowed to the records of one of the groups. Undefined if no filter finds exactly them. */
+export function narrowed(fields: GroupField[], group: JsonObject, groups: GroupRow[], filter: Filter, shape: RecordShape, of: ShapeOf): Filter | undefined {
+  const tests: Test[] = [];
+  for (const field of fields) {
+    const begins = groups.map((each) => beginOf(each.group[field.key])).filter((begin) => begin !== undefined);
+    const conditions = conditionsOfGroup(field, group[field.key], begins);
+    if (conditions === undefined) return undefined;
+    tests.push(...conditions.map(testOf));
+  }
+  const parts = partsOf(filter, shape, of);
+  // The server refuses the filter, so there are no groups either.
+  if (parts === undefined) return undefined;
+  const all = [...parts, ...tests];
+  // As a plain condition, this text would mean null.
+  const meansNull = tests.some(({ operator, value }) => operator === "eq" && value === NULL);
+  const wanted = meansNull ? { conditions: [], where: printJson(printParts(all, shape, of)) } : filterOf(all, shape, of);
+  // The address would lose a longer filter, and the table would show all records.
+  if (Math.max(wanted.where.length, printConditions(wanted.conditions)?.length ?? 0) > FILTER_CHARACTERS_MAX) return undefined;
+  return wanted.where !== "" && !takesWhere(shape) ? undefined : wanted;
+}
