@@ -111,9 +111,10 @@ async fn define(side: &mut Side) {
 fn sale(number: usize) -> Value {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     let (month, day) = (mixed % 36, mixed / 36 % 28);
+    let state = ["open", "paid", "sent", "returned"][mixed % 4];
     json!({
         "title": format!("a sale with a title of usual length, number {number}"),
-        "state": ["open", "paid", "sent", "returned"][mixed % 4],
+        "state": state,
         "shop": mixed / 4 % 1000,
         "customer": mixed / 4000 % 100_000,
         "units": mixed % 17,
