@@ -270,7 +270,7 @@ test("the borders of a period are those that the server has sent", () => {
   // The table of the server knows that the clocks no longer change, so March ends an hour later than in this browser, or earlier.
   for (const next of ["2026-03-31T23:00:00.000Z", "2026-03-31T21:00:00.000Z"]) assert.deepEqual(at("month", "2026-02-28T23:00:00.000Z", "2026-05-31T22:00:00.000Z", next, "2026-01-31T23:00:00.000Z"), ["2026-02-28T23:00:00.000Z", next]);
   assert.deepEqual(at("hour", "2026-03-02T13:00:00.000Z", "2026-03-02T13:45:00.000Z"), ["2026-03-02T13:00:00.000Z", "2026-03-02T13:45:00.000Z"]);
-  // The next group is that of a later period, or there is none.
+  // The next group is that of a later period, or this group is the last one.
   assert.deepEqual(at("day", "2026-03-02T23:00:00.000Z", "2026-03-04T23:00:00.000Z"), ["2026-03-02T23:00:00.000Z", "2026-03-03T23:00:00.000Z"]);
   assert.deepEqual(at("hour", "2026-03-02T13:00:00.000Z", "2026-03-02T15:00:00.000Z"), ["2026-03-02T13:00:00.000Z", "2026-03-02T14:00:00.000Z"]);
   assert.deepEqual(at("year", "2025-12-31T23:00:00.000Z"), ["2025-12-31T23:00:00.000Z", "2026-12-31T23:00:00.000Z"]);

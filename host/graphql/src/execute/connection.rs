@@ -10,7 +10,7 @@ use blockbase_app::{
 use serde_json::value::RawValue;
 
 use super::Execution;
-use super::query::{columns_read, matching, sort};
+use super::query::{array_of_rows, columns_read, matching, sort, whole_number};
 use crate::document::coerce::Arguments;
 use crate::document::collect::Selected;
 use crate::error::GraphqlError;
@@ -73,9 +73,7 @@ impl<'d> Execution<'d> {
             ..matching(arguments)?
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
-        let mut rows = std::mem::take(&mut page.rows);
-        rows.insert(0, b'[');
-        rows.push(b']');
+        let rows = array_of_rows(&mut page);
         let records: Vec<&RawValue> = serde_json::from_slice(&rows).map_err(Error::internal)?;
         let pagination = page.cursor_pagination().ok_or_else(|| Error::internal("a connection without cursors"))?;
         let cursors = page.cursors.as_ref().map_or(&[][..], |cursors| cursors.of_each.as_slice());
@@ -142,11 +140,7 @@ fn cursors_of(fields: &[(Selected<'_>, ConnectionField<'_>)]) -> CursorsOf {
 
 /// The number of edges, and the end of the range from which they are taken.
 fn size_and_end(arguments: &Arguments) -> Result<(u64, End)> {
-    let number = |name: &str| -> Result<Option<u64>> {
-        let Some(text) = arguments.json(name) else { return Ok(None) };
-        let refused = || Error::invalid_request(format!("`{name}` needs a whole number of at least 0; it is `{text}`."));
-        text.parse().map(Some).map_err(|_| refused().with_field(name))
-    };
+    let number = |name: &str| whole_number(arguments, name, 0).map_err(|error| error.with_field(name));
     let (size, end) = match (number(FIRST)?, number(LAST)?) {
         (Some(_), Some(_)) => {
             let message = format!("A connection takes either `{FIRST}` or `{LAST}`.");

@@ -85,9 +85,7 @@ impl<'d> Execution<'d> {
             ..matching
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
-        let mut rows = std::mem::take(&mut page.rows);
-        rows.insert(0, b'[');
-        rows.push(b']');
+        let rows = array_of_rows(&mut page);
         let rows = std::str::from_utf8(&rows).map_err(Error::internal)?;
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
@@ -223,15 +221,25 @@ pub(super) fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
     Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())
 }
 
+/// A number of records or of a page.
+pub(super) fn whole_number(arguments: &Arguments, name: &str, least: u64) -> Result<Option<u64>> {
+    let Some(text) = arguments.json(name) else { return Ok(None) };
+    let number = text.parse().ok().filter(|number| *number >= least);
+    number
+        .map(Some)
+        .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is `{text}`.")))
+}
+
+/// Takes the records out of a page, as a JSON array.
+pub(super) fn array_of_rows(page: &mut ListAnswer) -> Vec<u8> {
+    let mut rows = std::mem::take(&mut page.rows);
+    rows.insert(0, b'[');
+    rows.push(b']');
+    rows
+}
+
 fn paging(arguments: &Arguments) -> Result<blockbase_app::Paging> {
-    let number = |parameter: ListParameter| -> Result<Option<u64>> {
-        let (name, least) = (parameter.name(), parameter.least().unwrap_or_default());
-        let Some(text) = arguments.json(name) else { return Ok(None) };
-        let number = text.parse().ok().filter(|number| *number >= least);
-        number
-            .map(Some)
-            .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is `{text}`.")))
-    };
+    let number = |parameter: ListParameter| whole_number(arguments, parameter.name(), parameter.least().unwrap_or_default());
     let parameters = PagingParameters {
         page: number(ListParameter::Page)?,
         page_size: number(ListParameter::PageSize)?,

@@ -28,7 +28,7 @@ export function LoadedValue({ choices: { key, load, labelOf }, label, value, isL
     data: all,
     searchable: true,
     comboboxProps: { withinPortal },
-    nothingFoundMessage: isPending ? "Loading" : "There is none",
+    nothingFoundMessage: isPending ? "Loading" : "Nothing found",
     error: error === null ? undefined : messageOf(error),
     ...(takesFocus ? { "data-autofocus": true } : {}),
   };

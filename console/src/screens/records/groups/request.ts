@@ -108,7 +108,7 @@ export function needsZone(grouping: Grouping, shape: RecordShape): boolean {
   return grouping.by.map((text) => fieldOf(text, shape)).some(({ period, column }) => period !== undefined && column?.type === "datetime");
 }
 
-/** The condition on the groups as JSON. Undefined if there is none that can be sent. */
+/** The condition on the groups as JSON. Undefined if no condition can be sent. */
 export function havingOf(grouping: Grouping, shape: RecordShape) {
   if (!takesHaving(shape)) return undefined;
   const result = resultShape(grouping, shape);
