@@ -47,8 +47,8 @@ pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::aggregate::names as aggregate_names;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ConnectionPaging, CursorParameter, CursorsOf, End, ExportRequest, Filter, FilterValue,
-    Grant, KnownObjects, ListParameter, ListRequest, Operand, Operator, Paging, PagingParameters, Period, Related, RowPolicy,
-    TopicFilter, TopicPattern, Where, condition, expand_paths, limits,
+    Grant, KnownObjects, ListParameter, ListRequest, Operand, Operator, PageFlags, Paging, PagingParameters, Period, Related,
+    RowPolicy, TopicFilter, TopicPattern, Where, condition, expand_paths, limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;

@@ -6,6 +6,9 @@
 //! **Ranges.** The rows beyond a position are divided so that each range is one run of an index. After the position `(3, x)` in the
 //! order of `priority` and `id`, ascending, the ranges are: `(priority, id) > (3, x)`, and `priority IS NULL`. With a key in another
 //! direction, or with one that can be null, more ranges are needed. One statement reads all ranges to which no index leads.
+//!
+//! **Spans.** Between two positions, at most one range goes past the second position. Its rows end at the range in front of this
+//! position, so a span can have a range on each side. It is still one run of an index.
 
 use std::sync::Arc;
 
@@ -44,6 +47,15 @@ pub enum End {
     Last,
 }
 
+impl End {
+    pub fn other(self) -> End {
+        match self {
+            End::First => End::Last,
+            End::Last => End::First,
+        }
+    }
+}
+
 /// The records of a page whose cursors the answer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorsOf {
@@ -53,11 +65,36 @@ pub enum CursorsOf {
     Each,
 }
 
+/// The sides of a page of which the answer says whether there are records. The server does not look at the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFlags {
+    pub has_next_page: bool,
+    pub has_previous_page: bool,
+}
+
+impl PageFlags {
+    pub const BOTH: PageFlags = PageFlags { has_next_page: true, has_previous_page: true };
+
+    /// The flag of the records in the direction in which rows are read from `end`.
+    pub fn ahead(self, end: End) -> bool {
+        match end {
+            End::First => self.has_next_page,
+            End::Last => self.has_previous_page,
+        }
+    }
+
+    /// The flag of the records in the other direction.
+    pub fn behind(self, end: End) -> bool {
+        self.ahead(end.other())
+    }
+}
+
 /// A connection of GraphQL: a page by cursors that needs no parameter of cursors.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionPaging {
     pub end: End,
     pub cursors_of: CursorsOf,
+    pub flags: PageFlags,
 }
 
 /// A page by cursors, as a request asks for it.
@@ -70,6 +107,7 @@ pub struct CursorPaging {
     /// The end of the range from which the page is taken.
     pub end: End,
     pub cursors_of: CursorsOf,
+    pub flags: PageFlags,
 }
 
 /// Separates filters on fields with names such as `after` from the parameters of cursors. The page is `None` without such parameters.
@@ -114,6 +152,7 @@ pub(crate) fn split(
         before: cursor(before),
         end: connection.map_or(end, |connection| connection.end),
         cursors_of: connection.map_or(CursorsOf::Ends, |connection| connection.cursors_of),
+        flags: connection.map_or(PageFlags::BOTH, |connection| connection.flags),
     };
     Ok((filters.collect(), Some(paging)))
 }
@@ -175,6 +214,12 @@ pub(crate) struct Key {
     pub(crate) is_nullable: bool,
 }
 
+impl Key {
+    fn reversed(self) -> Key {
+        Key { descends: !self.descends, ..self }
+    }
+}
+
 /// The rows beyond a position, in the direction of the keys. The nearest range is the first one. The last key is never null.
 pub(crate) fn ranges(keys: &[Key], values: &[Value], or_equal: bool) -> Vec<Range> {
     let mut ranges = Vec::new();
@@ -214,42 +259,117 @@ pub(crate) fn ranges(keys: &[Key], values: &[Value], or_equal: bool) -> Vec<Rang
     ranges
 }
 
+/// Rows that follow each other in the order of a list. The first position is the one from which rows are read, and the second
+/// one is that at which reading stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// A range beyond the first position.
+    Beyond(Range),
+    /// The rows that a range beyond the first position and a range in front of the second one have in common.
+    Between(Range, Range),
+    /// A range in front of the second position.
+    Before(Range),
+}
+
+/// All rows beyond a position, in the direction of the keys. The nearest span is the first one.
+pub(crate) fn spans_beyond(keys: &[Key], from: &[Value], or_equal: bool) -> Vec<Span> {
+    ranges(keys, from, or_equal).into_iter().map(Span::Beyond).collect()
+}
+
+/// All rows in front of a position, in the direction of the keys. The nearest span is the last one.
+pub(crate) fn spans_before(keys: &[Key], until: &[Value]) -> Vec<Span> {
+    let reversed: Vec<Key> = keys.iter().copied().map(Key::reversed).collect();
+    ranges(&reversed, until, false).into_iter().rev().map(Span::Before).collect()
+}
+
+/// The rows between two positions, in the direction of the keys. The second position is beyond the first one, and `differs` is
+/// the first key of which they have different values.
+pub(crate) fn spans_between(keys: &[Key], from: &[Value], until: &[Value], differs: usize) -> Vec<Span> {
+    let (beyond, before) = (spans_beyond(keys, from, false), spans_before(keys, until));
+    // Up to this key, the rows of these ranges have the values of one position. So none of them is past the other position.
+    let is_inside = |span: &&Span| span.equal_keys() > differs;
+    // The others are past the other position, except for one range of each. These two contain the rows with values between the
+    // two.
+    let across = |spans: &[Span]| spans.iter().flat_map(|span| span.ranges()).find(|range| range.tests_value_of(differs));
+    let middle = across(&beyond).zip(across(&before)).map(|(beyond, before)| Span::Between(beyond, before));
+    beyond.iter().filter(is_inside).copied().chain(middle).chain(before.iter().filter(is_inside).copied()).collect()
+}
+
+impl Span {
+    /// The range beyond the first position, and the range in front of the second one.
+    pub(crate) fn sides(self) -> (Option<Range>, Option<Range>) {
+        match self {
+            Span::Beyond(range) => (Some(range), None),
+            Span::Between(beyond, before) => (Some(beyond), Some(before)),
+            Span::Before(range) => (None, Some(range)),
+        }
+    }
+
+    fn ranges(self) -> impl Iterator<Item = Range> {
+        let (beyond, before) = self.sides();
+        beyond.into_iter().chain(before)
+    }
+
+    /// The number of keys that have a position's values in all rows of the span. If it has two ranges, both positions have the
+    /// same values of these keys.
+    pub(crate) fn equal_keys(self) -> usize {
+        self.ranges().map(|range| range.equal).max().unwrap_or(0)
+    }
+
+    /// Whether the key after the equal ones is null in all rows of the span.
+    pub(crate) fn has_null(self) -> bool {
+        self.ranges().any(|range| range.next == Next::Null)
+    }
+
+    /// The number of keys that have the same value in all rows of the span.
+    pub(crate) fn constant_keys(self) -> usize {
+        self.equal_keys() + usize::from(self.has_null())
+    }
+}
+
 /// A part of a list that one statement reads.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// Whether the rows are read against the list's order.
     pub(crate) is_reversed: bool,
-    /// The rows that belong to the part: those in any of these ranges. `None` for all rows.
-    pub(crate) beyond: Option<(Arc<Position>, Vec<Range>)>,
+    /// The rows that belong to the part: those in any of these spans. Without spans, all rows.
+    pub(crate) spans: Vec<Span>,
+    /// The position beyond which the rows are, if a span refers to it.
+    pub(crate) from: Option<Arc<Position>>,
+    /// The position in front of which the rows are, if a span refers to it.
+    pub(crate) until: Option<Arc<Position>>,
     /// The number of keys whose order an index has within the part. 0 if no index leads to its rows.
     pub(crate) led_keys: usize,
 }
 
 impl Part {
-    /// The only range of the part.
-    pub(crate) fn range(&self) -> Option<Range> {
-        match &self.beyond {
-            Some((_, ranges)) if ranges.len() == 1 => ranges.first().copied(),
+    /// The only span of the part.
+    pub(crate) fn span(&self) -> Option<Span> {
+        match self.spans.as_slice() {
+            [span] => Some(*span),
             _ => None,
         }
     }
 
-    /// The number of keys that have the position's values in all rows of the part.
+    /// The number of keys that have the same values in all rows of the part, those of either position.
     pub(crate) fn equal_keys(&self) -> usize {
-        let ranges = self.beyond.iter().flat_map(|(_, ranges)| ranges);
-        ranges.map(|range| range.equal).min().unwrap_or(0)
+        self.spans.iter().map(|span| span.equal_keys()).min().unwrap_or(0)
     }
 
     /// The number of keys that have the same value in all rows of the part.
     pub(crate) fn constant_keys(&self) -> usize {
-        self.range().map_or_else(|| self.equal_keys(), Range::constant_keys)
+        self.span().map_or_else(|| self.equal_keys(), Span::constant_keys)
     }
 }
 
 impl Range {
-    /// The number of keys that have the same value in all rows of the range.
-    pub(crate) fn constant_keys(self) -> usize {
-        self.equal + usize::from(self.next == Next::Null)
+    /// Whether its rows have different values of a key, and none of them is null. Then the range tests these values.
+    fn tests_value_of(self, key: usize) -> bool {
+        match self.next {
+            Next::Beyond { keys, .. } => (self.equal..self.equal + keys).contains(&key),
+            Next::NotNull => self.equal == key,
+            Next::Null => false,
+        }
     }
 }
 
@@ -322,15 +442,46 @@ mod tests {
     #[test]
     fn each_row_beyond_a_position_is_in_one_range_and_ranges_are_in_order() {
         let mut checked = 0;
+        for (keys, rows) in orders() {
+            for (place, position) in rows.iter().enumerate() {
+                for or_equal in [false, true] {
+                    let ranges = ranges(&keys, &position.map(value), or_equal);
+                    let found: Vec<Row> = ranges
+                        .iter()
+                        .flat_map(|range| rows.iter().filter(move |row| holds(*range, &keys, &row[..], &position[..])).copied())
+                        .collect();
+                    assert_eq!(found, rows[place + usize::from(!or_equal)..], "{keys:?} {position:?} {ranges:?}");
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 500, "{checked}");
+    }
+
+    /// Whether a row is in a span between two positions.
+    fn is_in(span: Span, keys: &[Key], row: &[Option<i64>], from: &[Option<i64>], until: &[Option<i64>]) -> bool {
+        let reversed: Vec<Key> = keys.iter().copied().map(Key::reversed).collect();
+        let (beyond, before) = span.sides();
+        let equal = span.equal_keys();
+        beyond.is_none_or(|range| holds(range, keys, row, from) && row[..equal] == from[..equal])
+            && before.is_none_or(|range| holds(range, &reversed, row, until) && row[..equal] == until[..equal])
+    }
+
+    /// A row's values of three keys.
+    type Row = [Option<i64>; 3];
+
+    /// All orders of three keys, each with rows of all values, in their order.
+    fn orders() -> Vec<([Key; 3], Vec<Row>)> {
+        let mut orders = Vec::new();
         for directions in 0..8 {
             for nullable in [[false, false], [false, true], [true, false], [true, true]] {
                 let descends = |place: u8| directions & (1 << place) != 0;
                 let keys = [key(descends(0), nullable[0]), key(descends(1), nullable[1]), key(descends(2), false)];
                 let cells = |is_nullable: bool| {
                     let null = is_nullable.then_some(None);
-                    (0..2).map(Some).chain(null).collect::<Vec<Option<i64>>>()
+                    (0..3).map(Some).chain(null).collect::<Vec<Option<i64>>>()
                 };
-                let mut rows: Vec<[Option<i64>; 3]> = Vec::new();
+                let mut rows: Vec<Row> = Vec::new();
                 for first in cells(nullable[0]) {
                     for second in cells(nullable[1]) {
                         rows.extend((0..2).map(|id| [first, second, Some(id)]));
@@ -343,22 +494,59 @@ mod tests {
                     });
                     orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
                 });
-                for (place, position) in rows.iter().enumerate() {
-                    for or_equal in [false, true] {
-                        let ranges = ranges(&keys, &position.map(value), or_equal);
-                        let found: Vec<[Option<i64>; 3]> = ranges
-                            .iter()
-                            .flat_map(|range| {
-                                rows.iter().filter(move |row| holds(*range, &keys, &row[..], &position[..])).copied()
-                            })
-                            .collect();
-                        assert_eq!(found, rows[place + usize::from(!or_equal)..], "{keys:?} {position:?} {ranges:?}");
-                        checked += 1;
-                    }
+                orders.push((keys, rows));
+            }
+        }
+        orders
+    }
+
+    #[test]
+    fn each_row_between_two_positions_is_in_one_span_and_spans_are_in_order() {
+        let mut checked = 0;
+        for (keys, rows) in orders() {
+            for (begin, from) in rows.iter().enumerate() {
+                for (end, until) in rows.iter().enumerate().skip(begin + 1) {
+                    let differs = from.iter().zip(until).position(|(one, two)| one != two).expect("different positions");
+                    let spans = spans_between(&keys, &from.map(value), &until.map(value), differs);
+                    let found: Vec<Row> = spans
+                        .iter()
+                        .flat_map(|span| {
+                            rows.iter().filter(move |row| is_in(*span, &keys, &row[..], &from[..], &until[..])).copied()
+                        })
+                        .collect();
+                    assert_eq!(found, rows[begin + 1..end], "{keys:?} {from:?} {until:?} {spans:?}");
+                    checked += 1;
                 }
             }
         }
-        assert!(checked > 500, "{checked}");
+        assert!(checked > 5000, "{checked}");
+    }
+
+    #[test]
+    fn each_row_in_front_of_a_position_is_in_one_span_and_spans_are_in_order() {
+        for (keys, rows) in orders() {
+            for (end, until) in rows.iter().enumerate() {
+                let spans = spans_before(&keys, &until.map(value));
+                let found: Vec<Row> = spans
+                    .iter()
+                    .flat_map(|span| rows.iter().filter(move |row| is_in(*span, &keys, &row[..], &[], &until[..])).copied())
+                    .collect();
+                assert_eq!(found, rows[..end], "{keys:?} {until:?} {spans:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_run_of_an_index_ends_at_the_second_position() {
+        let keys = [key(false, false), ID];
+        let (three, seven) = ([Value::Integer(3), ONE], [Value::Integer(7), ONE]);
+        assert_eq!(spans_between(&keys, &three, &seven, 0), [Span::Between(beyond(0, 2), beyond(0, 2))]);
+        // With the same value of the first key, the second one alone decides, if the two are not compared as one.
+        let mixed = [key(true, false), ID];
+        let two = [Value::Integer(3), Value::Integer(2)];
+        assert_eq!(spans_between(&mixed, &three, &two, 1), [Span::Between(beyond(1, 1), beyond(1, 1))]);
+        let expected = [Span::Beyond(beyond(1, 1)), Span::Between(beyond(0, 1), beyond(0, 1)), Span::Before(beyond(1, 1))];
+        assert_eq!(spans_between(&mixed, &seven, &three, 0), expected);
     }
 
     fn parameter(parameter: ListParameter, text: &str) -> CursorParameter {
@@ -390,7 +578,7 @@ mod tests {
         assert_eq!(asked(&[(Cursor, "false")]), Ok(None));
         let page = |after: Option<&str>, before: Option<&str>, end| {
             let (after, before) = (after.map(str::to_owned), before.map(str::to_owned));
-            Ok(Some(CursorPaging { after, before, end, cursors_of: CursorsOf::Ends }))
+            Ok(Some(CursorPaging { after, before, end, cursors_of: CursorsOf::Ends, flags: PageFlags::BOTH }))
         };
         assert_eq!(asked(&[(Cursor, "")]), page(None, None, End::First));
         assert_eq!(asked(&[(Cursor, "true"), (After, "x")]), page(Some("x"), None, End::First));

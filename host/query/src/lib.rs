@@ -32,7 +32,7 @@ pub use access::{
 };
 pub use aggregate::{AggregateRequest, Call, Function, Named};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};
-pub use cursor::{ConnectionPaging, CursorPaging, CursorParameter, CursorsOf, End, Part, Position};
+pub use cursor::{ConnectionPaging, CursorPaging, CursorParameter, CursorsOf, End, PageFlags, Part, Position};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use filter::{Filter, FilterValue};

@@ -1,13 +1,12 @@
 //! Reads the page of a list: by its number, or by a cursor.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, SearchBy, Selection};
-use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Position, sql};
+use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
 use blockbase_schema::{Column, Error, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
@@ -22,6 +21,7 @@ pub(crate) struct Page {
     pub(crate) rows: Vec<u8>,
     /// The number of all matching records. `None` if they are not counted.
     pub(crate) total: Option<u64>,
+    /// Whether there are records on either side. False if the request does not ask for it.
     pub(crate) has_next_page: bool,
     pub(crate) has_previous_page: bool,
     /// For a page by cursors: the marks of its first and last record, of all its records, or of none, as JSON.
@@ -111,11 +111,11 @@ impl Between {
         }
     }
 
-    /// The position at which reading stops, and the order of the rows there, compared with it.
-    fn stops_at(&self) -> Option<(&Position, Ordering)> {
+    /// The position at which reading stops.
+    fn stops_at(&self) -> Option<&Position> {
         match self.end {
-            End::First => self.before.as_ref().map(|until| (until, Ordering::Less)),
-            End::Last => self.after.as_ref().map(|until| (until, Ordering::Greater)),
+            End::First => self.before.as_ref(),
+            End::Last => self.after.as_ref(),
         }
     }
 }
@@ -253,10 +253,21 @@ fn position_from(plan: &ListPlan, json: Vec<u8>) -> Result<Position> {
     plan.position(&json).ok_or_else(|| Error::internal("a record has no position"))
 }
 
+/// Whether any of these parts of a list has rows.
+async fn has_rows(connection: &mut Connection, plan: &ListPlan, parts: &[Part]) -> Result<bool> {
+    for part in parts {
+        let statement = sql::part_has_rows(connection.dialect(), plan, part);
+        if !connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Reads a page by cursors.
 ///
-/// It begins with the rows beyond the position from which the page is read. If these are more than the page has, or if they pass the
-/// position at which the page stops, there is a further page.
+/// It has the first rows between the positions at which reading begins and stops. There is a further page if these are not all
+/// rows between the two, or if there are rows from the second position on.
 pub(crate) async fn run_by_cursor(
     connection: &mut Connection,
     plan: &ListPlan,
@@ -264,50 +275,37 @@ pub(crate) async fn run_by_cursor(
     bytes_max: usize,
 ) -> Result<Page> {
     let object = &plan.object;
-    let (dialect, end) = (connection.dialect(), window.paging.end);
+    let (dialect, end, flags) = (connection.dialect(), window.paging.end, window.paging.flags);
     let between = Between::read(connection, plan, window, bytes_max).await?;
     let (plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX - 1);
+    // One more row shows whether there are more.
+    let read_max = rows_max + usize::from(flags.ahead(end));
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    for part in plan.parts(dialect, end, between.begins_at()) {
-        let left = rows_max - records.len();
-        let statement = sql::list_part(dialect, &plan, &part, left + 1);
-        let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), left).await;
-        records.extend(found.map_err(|error| error.on(object))?);
-        if records.len() > rows_max {
+    for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
+        let left = read_max - records.len();
+        if left == 0 {
             break;
         }
+        let statement = sql::list_part(dialect, &plan, &part, left);
+        let of_page = rows_max - records.len();
+        let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), of_page).await;
+        records.extend(found.map_err(|error| error.on(object))?);
     }
-    let read = records.len();
-    if let Some((until, order)) = between.stops_at() {
-        let mut kept = 0;
-        for record in &records {
-            let position = position_from(&plan, position_of(&plan, record)?)?;
-            if plan.compare(&position, until) != order {
-                break;
-            }
-            kept += 1;
-        }
-        records.truncate(kept);
-    }
+    let has_more_between = records.len() > rows_max;
     records.truncate(rows_max);
-    let has_more = records.len() < read;
-    // Before the first row that was read there are only rows up to the position.
-    let has_behind = match between.begins_at() {
-        None => false,
-        Some(from) => {
-            let mut found = false;
-            for part in plan.parts_behind(dialect, end, from) {
-                let statement = sql::part_has_rows(dialect, &plan, &part);
-                found = !connection.fetch_rows(statement).await.map_err(|error| error.on(object))?.is_empty();
-                if found {
-                    break;
-                }
-            }
-            found
+    let is_ahead = match between.stops_at() {
+        Some(until) if flags.ahead(end) && !has_more_between => {
+            has_rows(connection, &plan, &plan.parts_ahead(dialect, end, between.begins_at(), until)).await?
         }
+        _ => has_more_between,
+    };
+    // Before the first row that was read there are only rows up to the position.
+    let is_behind = match between.begins_at() {
+        Some(from) if flags.behind(end) => has_rows(connection, &plan, &plan.parts_behind(dialect, end, from)).await?,
+        _ => false,
     };
     if end == End::Last {
         records.reverse();
@@ -318,7 +316,7 @@ pub(crate) async fn run_by_cursor(
         true => Some(counted_total(connection, &plan, &counted).await?),
         false => None,
     };
-    let (has_previous_page, has_next_page) = if end == End::First { (has_behind, has_more) } else { (has_more, has_behind) };
+    let (has_previous_page, has_next_page) = if end == End::First { (is_behind, is_ahead) } else { (is_ahead, is_behind) };
     Ok(Page { rows: texts.join(&b','), total, has_next_page, has_previous_page, marks })
 }
 

@@ -36,6 +36,7 @@ pub struct ListAnswer {
     pub rows: Vec<u8>,
     /// The number of all matching records. `None` if the caller did not request it.
     pub total: Option<u64>,
+    /// False if the request does not ask for it.
     pub has_next_page: bool,
     pub paging: Paging,
     /// The cursors of the page, if the request asks for a page by cursors.

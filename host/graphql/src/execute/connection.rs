@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use blockbase_app::schema::{Error, Object, Result};
 use blockbase_app::{
-    ConnectionPaging, CursorPaginationAnswer, CursorParameter, CursorsOf, End, ListParameter, ListRequest, Paging,
+    ConnectionPaging, CursorPaginationAnswer, CursorParameter, CursorsOf, End, ListParameter, ListRequest, PageFlags, Paging,
 };
 use serde_json::value::RawValue;
 
@@ -19,12 +19,24 @@ use crate::view::leaves::LeafType;
 use crate::view::root::{FIRST, LAST};
 use crate::view::types::{connection_name, edge_name};
 
+// The fields of `pageInfo`.
+const HAS_NEXT_PAGE: &str = "hasNextPage";
+const HAS_PREVIOUS_PAGE: &str = "hasPreviousPage";
+const START_CURSOR: &str = "startCursor";
+const END_CURSOR: &str = "endCursor";
+
 /// A field that is selected from a connection.
 enum ConnectionField<'d> {
     Type,
     Edges(Vec<(Selected<'d>, EdgeField<'d>)>),
     PageInfo(Vec<Selected<'d>>),
     Total,
+}
+
+impl ConnectionField<'_> {
+    fn needs_records(&self) -> bool {
+        matches!(self, ConnectionField::Edges(_) | ConnectionField::PageInfo(_))
+    }
 }
 
 /// A field that is selected from an edge.
@@ -64,12 +76,13 @@ impl<'d> Execution<'d> {
         let (limit, end) = size_and_end(arguments)?;
         let request = ListRequest {
             sort: sort(arguments)?,
-            paging: Paging { limit, offset: 0 },
+            // Without edges and `pageInfo`, no record is read.
+            paging: Paging { limit: if fields.iter().any(|(_, shown)| shown.needs_records()) { limit } else { 0 }, offset: 0 },
             select: Some(columns_read(&wanted)),
             expand: wanted.related(),
             count: Some(fields.iter().any(|(_, shown)| matches!(shown, ConnectionField::Total))),
             cursors: cursors(arguments)?,
-            connection: Some(ConnectionPaging { end, cursors_of: cursors_of(&fields) }),
+            connection: Some(ConnectionPaging { end, cursors_of: cursors_of(&fields), flags: flags_of(&fields) }),
             ..matching(arguments)?
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
@@ -127,15 +140,24 @@ fn cursors_of(fields: &[(Selected<'_>, ConnectionField<'_>)]) -> CursorsOf {
         ConnectionField::Edges(members) => members.iter().any(|(_, member)| matches!(member, EdgeField::Cursor)),
         ConnectionField::Type | ConnectionField::PageInfo(_) | ConnectionField::Total => false,
     });
-    let has_ends = fields.iter().any(|(_, shown)| match shown {
-        ConnectionField::PageInfo(members) => members.iter().any(|member| member.field.name.node.ends_with("Cursor")),
-        ConnectionField::Type | ConnectionField::Edges(_) | ConnectionField::Total => false,
-    });
-    match (is_of_each, has_ends) {
+    match (is_of_each, has_page_info(fields, START_CURSOR) || has_page_info(fields, END_CURSOR)) {
         (true, _) => CursorsOf::Each,
         (false, true) => CursorsOf::Ends,
         (false, false) => CursorsOf::None,
     }
+}
+
+/// The sides of the page at which the client wants to know of further records.
+fn flags_of(fields: &[(Selected<'_>, ConnectionField<'_>)]) -> PageFlags {
+    PageFlags { has_next_page: has_page_info(fields, HAS_NEXT_PAGE), has_previous_page: has_page_info(fields, HAS_PREVIOUS_PAGE) }
+}
+
+/// Whether the client selects a field of `pageInfo`.
+fn has_page_info(fields: &[(Selected<'_>, ConnectionField<'_>)], name: &str) -> bool {
+    fields.iter().any(|(_, shown)| match shown {
+        ConnectionField::PageInfo(members) => members.iter().any(|member| member.field.name.node.as_str() == name),
+        ConnectionField::Type | ConnectionField::Edges(_) | ConnectionField::Total => false,
+    })
 }
 
 /// The number of edges, and the end of the range from which they are taken.
@@ -208,16 +230,16 @@ fn write_page_info(
     for member in members {
         answer.key(begun, member.key);
         let cursor = match member.field.name.node.as_str() {
-            "hasNextPage" => {
+            HAS_NEXT_PAGE => {
                 answer.json.extend_from_slice(page.has_next_page.to_string().as_bytes());
                 continue;
             }
-            "hasPreviousPage" => {
+            HAS_PREVIOUS_PAGE => {
                 answer.json.extend_from_slice(page.has_previous_page.to_string().as_bytes());
                 continue;
             }
-            "startCursor" => &page.start_cursor,
-            "endCursor" => &page.end_cursor,
+            START_CURSOR => &page.start_cursor,
+            END_CURSOR => &page.end_cursor,
             _ => {
                 answer.string(LeafType::PageInfo.name());
                 continue;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::list::ListPlan;
 use crate::access::Scope;
 use crate::condition::order_of_values;
-use crate::cursor::{End, Key, Part, Position, Range, ranges};
+use crate::cursor::{End, Key, Part, Position, Span, spans_before, spans_between, spans_beyond};
 use crate::dialect::Dialect;
 
 impl ListPlan {
@@ -29,8 +29,9 @@ impl ListPlan {
         values.collect::<Option<Vec<Value>>>().map(Position)
     }
 
-    /// The order of two positions in the list. Null is greater than all values.
-    pub fn compare(&self, one: &Position, two: &Position) -> Ordering {
+    /// The first key of which two positions have different values, and their order in the list. `None` if they are equal. Null is
+    /// greater than all values.
+    pub(crate) fn difference(&self, one: &Position, two: &Position) -> Option<(usize, Ordering)> {
         let keys = one.0.iter().zip(&two.0).zip(&self.order);
         let orders = keys.map(|((one, two), (_, descends))| {
             let order = match (one, two) {
@@ -41,40 +42,87 @@ impl ListPlan {
             };
             if *descends { order.reverse() } else { order }
         });
-        orders.fold(Ordering::Equal, Ordering::then)
+        orders.enumerate().find(|(_, order)| order.is_ne())
     }
 
-    /// The parts of the list beyond a position, or the whole list, read from `end`. Rows of a part come before those of the next one.
-    pub fn parts(&self, dialect: Dialect, end: End, from: Option<&Position>) -> Vec<Part> {
-        self.parts_beyond(dialect, end == End::Last, from, false)
+    /// The first key of which two positions have different values. `None` if the second one is not beyond the first one for a
+    /// reader who reads the list from `end`.
+    fn beyond_by(&self, end: End, from: &Position, until: &Position) -> Option<usize> {
+        let beyond = if end == End::First { Ordering::Less } else { Ordering::Greater };
+        self.difference(from, until).filter(|(_, order)| *order == beyond).map(|(key, _)| key)
+    }
+
+    /// The parts of the list between two positions, read from `end`. Reading begins beyond `from`, or at the end, and stops in
+    /// front of `until`, or at the other end. Rows of a part come before those of the next one. There are no parts if `until`
+    /// is not beyond `from`.
+    pub fn parts(&self, dialect: Dialect, end: End, from: Option<&Position>, until: Option<&Position>) -> Vec<Part> {
+        let keys = self.keys_from(end);
+        let spans = match (from, until) {
+            (None, None) => return vec![Part { is_reversed: end == End::Last, ..Part::default() }],
+            (Some(from), None) => spans_beyond(&keys, &from.0, false),
+            (None, Some(until)) => spans_before(&keys, &until.0),
+            (Some(from), Some(until)) => match self.beyond_by(end, from, until) {
+                Some(differs) => spans_between(&keys, &from.0, &until.0, differs),
+                None => return Vec::new(),
+            },
+        };
+        self.parts_of(dialect, end, &spans, from, until)
     }
 
     /// The parts of the list on the other side of a position, together with the row at the position.
     pub fn parts_behind(&self, dialect: Dialect, end: End, from: &Position) -> Vec<Part> {
-        self.parts_beyond(dialect, end == End::First, Some(from), true)
+        let end = end.other();
+        let spans = spans_beyond(&self.keys_from(end), &from.0, true);
+        self.parts_of(dialect, end, &spans, Some(from), None)
     }
 
-    fn parts_beyond(&self, dialect: Dialect, is_reversed: bool, from: Option<&Position>, or_equal: bool) -> Vec<Part> {
-        let Some(position) = from else { return vec![Part { is_reversed, ..Part::default() }] };
+    /// The parts of the list that follow after the rows between two positions, read in the same direction. If there can be no
+    /// rows between them, these are the rows beyond `from`.
+    pub fn parts_ahead(&self, dialect: Dialect, end: End, from: Option<&Position>, until: &Position) -> Vec<Part> {
+        match from {
+            Some(from) if self.beyond_by(end, from, until).is_none() => self.parts(dialect, end, Some(from), None),
+            _ => self.parts_behind(dialect, end.other(), until),
+        }
+    }
+
+    /// The keys of the order, for a reader who reads the list from `end`.
+    fn keys_from(&self, end: End) -> Vec<Key> {
         let keys = self.order.iter().map(|(index, descends)| {
             let column = &self.object.columns[*index];
-            Key { descends: *descends != is_reversed, is_nullable: !column.required && column.name != system::ID }
+            let is_nullable = !column.required && column.name != system::ID;
+            Key { descends: *descends != (end == End::Last), is_nullable }
         });
-        let keys: Vec<Key> = keys.collect();
+        keys.collect()
+    }
+
+    fn parts_of(
+        &self,
+        dialect: Dialect,
+        end: End,
+        spans: &[Span],
+        from: Option<&Position>,
+        until: Option<&Position>,
+    ) -> Vec<Part> {
         let led = self.keys_led_by_index(dialect);
-        // The nearest ranges have the most equal keys. An index leads to all of these together, but not to each of them, so one
-        // statement reads them.
-        let (merged, split): (Vec<Range>, Vec<Range>) =
-            ranges(&keys, &position.0, or_equal).into_iter().partition(|range| range.equal >= led);
         // A position may have long values, and there may be many parts.
-        let shared = Arc::new(position.clone());
-        let part = |ranges, led_keys| Part { is_reversed, beyond: Some((Arc::clone(&shared), ranges)), led_keys };
-        let split = split.into_iter().map(|range| {
-            let same = keys[range.equal..led].iter().take_while(|key| key.descends == keys[range.equal].descends);
-            part(vec![range], range.equal + same.count())
+        let [from, until] = [from, until].map(|position| position.cloned().map(Arc::new));
+        // The spans next to a position have the most equal keys. An index leads to all of these together, but not to each of
+        // them, so one statement reads them.
+        let groups = spans.chunk_by(|one, two| one.equal_keys() >= led && two.equal_keys() >= led);
+        let parts = groups.map(|group| {
+            let equal = group.iter().map(|span| span.equal_keys()).min().unwrap_or(0);
+            let rest = self.order.get(equal..led).unwrap_or_default();
+            let same = rest.iter().take_while(|(_, descends)| *descends == rest[0].1).count();
+            let (of_from, of_until): (Vec<_>, Vec<_>) = group.iter().map(|span| span.sides()).unzip();
+            Part {
+                is_reversed: end == End::Last,
+                spans: group.to_vec(),
+                from: from.clone().filter(|_| of_from.iter().any(Option::is_some)),
+                until: until.clone().filter(|_| of_until.iter().any(Option::is_some)),
+                led_keys: if equal < led { equal + same } else { 0 },
+            }
         });
-        let merged = (!merged.is_empty()).then(|| part(merged, 0));
-        merged.into_iter().chain(split).collect()
+        parts.collect()
     }
 
     /// The number of keys whose order an index has, from the first key.

@@ -13,7 +13,7 @@ use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
 use crate::aggregate::{Function, OnePlan};
-use crate::cursor::{Next, Part};
+use crate::cursor::Part;
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
@@ -118,16 +118,16 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
 
 /// The first `most` sort keys of a part.
 ///
-/// SQLite does not notice that a key has one value in all rows of a range, so it would sort them. Postgres does, unless the value is
-/// null: then it only uses the index if the statement sorts by this key too.
+/// SQLite does not notice that a key has one value in all rows of a span, so it would sort them. Postgres does, unless the
+/// value is null: then it only uses the index if the statement sorts by this key too.
 fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> String {
-    let range = part.range().filter(|_| dialect == Dialect::Sqlite);
+    let span = part.span().filter(|_| dialect == Dialect::Sqlite);
     let constant = if dialect == Dialect::Sqlite { part.constant_keys() } else { 0 };
     let keys = plan.order.iter().enumerate().take(most).skip(constant).map(|(place, (index, descends))| {
         let (column, descends) = (&plan.object.columns[*index], *descends != part.is_reversed);
         let name = quote(&column.name);
-        // The range has no nulls in its first key.
-        match range.is_some_and(|range| range.next != Next::Null && range.equal == place) {
+        // The span has no nulls in its first key.
+        match span.is_some_and(|span| !span.has_null() && span.equal_keys() == place) {
             true => dialect.order_of_values(&name, descends),
             false => dialect.order(column, &name, descends),
         }

@@ -4,27 +4,65 @@ use blockbase_schema::{Column, Value};
 
 use super::param::Param;
 use super::writer::Writer;
-use crate::cursor::{Next, Part, Position, Range};
+use crate::cursor::{Next, Part, Position, Range, Span};
 use crate::dialect::quote;
 use crate::plan::ListPlan;
 
 impl Writer {
     /// Makes the statement read only the rows of a part of the list.
     pub(super) fn begin_at(&mut self, plan: &ListPlan, part: &Part) {
-        let Some((position, ranges)) = &part.beyond else { return };
-        let mut seek = Seek { plan, position, is_reversed: part.is_reversed, placeholders: vec![None; plan.order.len()] };
-        // What the ranges have in common is outside of OR, so that an index leads to it.
+        if part.spans.is_empty() {
+            return;
+        }
+        let mut sides = Sides {
+            from: part.from.as_deref().map(|position| Seek::new(plan, position, part.is_reversed)),
+            until: part.until.as_deref().map(|position| Seek::new(plan, position, !part.is_reversed)),
+        };
+        // What the spans have in common is outside of OR, so that an index leads to it.
         let equal = part.equal_keys();
-        let mut tests = seek.equal(self, 0..equal);
-        let of_ranges: Vec<String> = ranges.iter().map(|range| seek.range(self, *range, equal).join(" AND ")).collect();
-        match of_ranges.as_slice() {
+        let mut tests = sides.equal(self, equal);
+        let of_spans: Vec<String> = part.spans.iter().map(|span| sides.span(self, *span, equal).join(" AND ")).collect();
+        match of_spans.as_slice() {
             [test] => tests.push(test.clone()),
-            of_ranges => {
-                let alternatives: Vec<String> = of_ranges.iter().map(|test| format!("({test})")).collect();
+            of_spans => {
+                let alternatives: Vec<String> = of_spans.iter().map(|test| format!("({test})")).collect();
                 tests.push(format!("({})", alternatives.join(" OR ")));
             }
         }
         self.beginning = Some(tests.join(" AND "));
+    }
+}
+
+/// The positions between which the rows of a part are.
+struct Sides<'p> {
+    from: Option<Seek<'p>>,
+    until: Option<Seek<'p>>,
+}
+
+impl Sides<'_> {
+    /// The tests for the values that the first `keys` keys have in all rows of the part. Both positions have these values.
+    fn equal(&mut self, writer: &mut Writer, keys: usize) -> Vec<String> {
+        let side = self.from.as_mut().or(self.until.as_mut());
+        side.map_or_else(Vec::new, |seek| seek.equal(writer, 0..keys))
+    }
+
+    /// The tests of a span, without those of its first `known` keys.
+    fn span(&mut self, writer: &mut Writer, span: Span, known: usize) -> Vec<String> {
+        let (beyond, before) = span.sides();
+        let mut tests: Vec<String> = Vec::new();
+        for (seek, range) in [(self.from.as_mut(), beyond), (self.until.as_mut(), before)] {
+            let (Some(seek), Some(range)) = (seek, range) else { continue };
+            if tests.is_empty() {
+                tests = seek.equal(writer, known..span.equal_keys());
+            }
+            for test in seek.next_key(writer, range) {
+                // The same test leads to the values of a key, from both sides.
+                if !tests.contains(&test) {
+                    tests.push(test);
+                }
+            }
+        }
+        tests
     }
 }
 
@@ -36,7 +74,11 @@ struct Seek<'p> {
     placeholders: Vec<Option<String>>,
 }
 
-impl Seek<'_> {
+impl<'p> Seek<'p> {
+    fn new(plan: &'p ListPlan, position: &'p Position, is_reversed: bool) -> Seek<'p> {
+        Seek { plan, position, is_reversed, placeholders: vec![None; plan.order.len()] }
+    }
+
     /// The column of a key, and its name in SQL.
     fn column(&self, key: usize) -> (&Column, String) {
         let column = &self.plan.object.columns[self.plan.order[key].0];
@@ -86,9 +128,9 @@ impl Seek<'_> {
         tests
     }
 
-    /// The tests of a range, without those of its first `known` keys.
-    fn range(&mut self, writer: &mut Writer, range: Range, known: usize) -> Vec<String> {
-        let mut tests = self.equal(writer, known..range.equal);
+    /// The tests of a range on the keys after the equal ones.
+    fn next_key(&mut self, writer: &mut Writer, range: Range) -> Vec<String> {
+        let mut tests = Vec::with_capacity(2);
         match range.next {
             Next::Null => tests.push(self.null(writer, range.equal)),
             Next::NotNull => {
@@ -154,9 +196,15 @@ mod tests {
 
     /// The text after WHERE of each statement of a page after a position.
     fn written(dialect: Dialect, sort: &str, end: End, position: &str) -> Vec<String> {
+        between(dialect, sort, end, Some(position), None)
+    }
+
+    /// The text after WHERE of each statement of a page between two positions.
+    fn between(dialect: Dialect, sort: &str, end: End, from: Option<&str>, until: Option<&str>) -> Vec<String> {
         let plan = plan(sort);
-        let position = plan.position(&position.replace("ID", &format!("\"{ID}\""))).expect("a position");
-        let parts = plan.parts(dialect, end, Some(&position));
+        let position = |text: &str| plan.position(&text.replace("ID", &format!("\"{ID}\""))).expect("a position");
+        let (from, until) = (from.map(position), until.map(position));
+        let parts = plan.parts(dialect, end, from.as_ref(), until.as_ref());
         let texts = parts.iter().map(|part| {
             let statement = sql::list_part(dialect, &plan, part, 3);
             for number in 1..=statement.params.len() {
@@ -218,6 +266,85 @@ mod tests {
     }
 
     #[test]
+    fn both_positions_bound_a_run_of_an_index() {
+        let (three, seven) = ("[3,ID]", "[7,ID]");
+        let ascending = r#"ORDER BY "rank" ASC, "id" ASC"#;
+        let (is_null, has_value) = (r#"("rank" IS NULL) = 1 AND "rank" IS NULL"#, r#"("rank" IS NULL) = 0"#);
+        let tests = r#"("rank", "id") > (?1, ?2) AND ("rank", "id") < (?3, ?4)"#;
+        let sqlite = |end, from, until| between(Dialect::Sqlite, "rank", end, from, until);
+        assert_eq!(sqlite(End::First, Some(three), Some(seven)), [format!("{has_value} AND {tests} {ascending}")]);
+        assert_eq!(
+            between(Dialect::Postgres, "rank", End::First, Some(three), Some(seven)),
+            [format!("{} {ascending}", tests.replace('?', "$"))]
+        );
+        let descending = r#"ORDER BY "rank" DESC, "id" DESC"#;
+        assert_eq!(
+            sqlite(End::Last, Some(seven), Some(three)),
+            [format!(r#"{has_value} AND ("rank", "id") < (?1, ?2) AND ("rank", "id") > (?3, ?4) {descending}"#)]
+        );
+        // The nulls come last, so the second position is in another run.
+        assert_eq!(
+            sqlite(End::First, Some(three), Some("[null,ID]")),
+            [
+                format!(r#"{has_value} AND ("rank", "id") > (?1, ?2) {ascending}"#),
+                format!(r#"{is_null} AND "id" < ?1 ORDER BY "id" ASC"#),
+            ]
+        );
+        assert_eq!(sqlite(End::First, None, Some(seven)), [format!(r#"{has_value} AND ("rank", "id") < (?1, ?2) {ascending}"#)]);
+        // There are no rows in front of a position that are also behind it.
+        for (end, from, until) in [(End::First, seven, three), (End::Last, three, seven), (End::First, three, three)] {
+            assert_eq!(sqlite(end, Some(from), Some(until)), [""; 0], "{end:?} {from} {until}");
+        }
+        // Without an index, too, one statement has both positions.
+        assert_eq!(
+            between(Dialect::Sqlite, "state", End::First, Some("[\"a\",ID]"), Some("[\"b\",ID]")),
+            [r#"("state", "id") > (?1, ?2) AND ("state", "id") < (?3, ?4) ORDER BY "state" ASC, "id" ASC"#]
+        );
+    }
+
+    #[test]
+    fn the_rows_next_to_both_positions_have_a_statement_each() {
+        let rest = r#"("rank" IS NULL) DESC, "rank" DESC, "id" ASC"#;
+        let is_null = r#"("rank" IS NULL) = 1 AND "rank" IS NULL"#;
+        let has_value = r#"("rank" IS NULL) = 0"#;
+        let next_to = |tests: String| format!(r#""code" = ?1 AND ({tests}) ORDER BY {rest}"#);
+        let at_second = format!(r#"({is_null}) OR ({has_value} AND "rank" > ?2) OR ({has_value} AND "rank" = ?2 AND "id" < ?3)"#);
+        assert_eq!(
+            between(Dialect::Sqlite, "code,-rank", End::First, Some("[\"x\",null,ID]"), Some("[\"z\",3,ID]")),
+            [
+                next_to(format!(r#"({is_null} AND "id" > ?2) OR ({has_value})"#)),
+                format!(r#""code" > ?1 AND "code" < ?2 ORDER BY "code" ASC, {rest}"#),
+                next_to(at_second),
+            ]
+        );
+        // With one code, one statement reads all.
+        let one = between(Dialect::Sqlite, "code,-rank", End::First, Some("[\"x\",7,ID]"), Some("[\"x\",3,ID]"));
+        assert!(matches!(one.as_slice(), [one] if one.starts_with(r#""code" = ?1 AND ("#)), "{one:?}");
+    }
+
+    #[test]
+    fn the_rows_ahead_begin_with_the_second_position() {
+        let plan = plan("rank");
+        let position = |rank: &str| plan.position(&format!("[{rank},\"{ID}\"]")).expect("a position");
+        let ahead = |end: End, from: Option<&str>, until: &str| {
+            let (from, until) = (from.map(position), position(until));
+            let parts = plan.parts_ahead(Dialect::Postgres, end, from.as_ref(), &until);
+            let tests = parts.iter().map(|part| {
+                let sql = sql::part_has_rows(Dialect::Postgres, &plan, part).sql;
+                let tests = sql.split(" WHERE ").nth(1).and_then(|rest| rest.split(" ORDER BY ").next());
+                tests.unwrap_or_default().to_owned()
+            });
+            tests.collect::<Vec<_>>()
+        };
+        let from_seven = [r#"("rank", "id") >= ($1, $2)"#, r#""rank" IS NULL"#];
+        assert_eq!(ahead(End::First, Some("3"), "7"), from_seven);
+        assert_eq!(ahead(End::First, None, "7"), from_seven);
+        assert_eq!(ahead(End::Last, Some("7"), "3"), [r#"("rank", "id") <= ($1, $2)"#]);
+        // Nothing is between them.
+        assert_eq!(ahead(End::First, Some("7"), "3"), [r#"("rank", "id") > ($1, $2)"#, r#""rank" IS NULL"#]);
+    }
+
+    #[test]
     fn the_other_side_of_a_position_includes_its_row() {
         let behind = |sort: &str, position: &str| {
             let plan = plan(sort);
@@ -251,7 +378,8 @@ mod tests {
         for (sort, one, two) in [("rank", "1", "2"), ("rank", "2", "null"), ("-rank", "2", "1"), ("-rank", "null", "2")] {
             let plan = plan(sort);
             let (one, two) = (of(&plan, one).expect("a position"), of(&plan, two).expect("a position"));
-            assert_eq!(plan.compare(&one, &two), less, "{sort}");
+            assert_eq!(plan.difference(&one, &two), Some((0, less)), "{sort}");
+            assert_eq!(plan.difference(&one, &one), None, "{sort}");
         }
     }
 }

@@ -181,6 +181,46 @@ on_both_engines! {
         }
     }
 
+    async fn pages_between_two_cursors_have_the_rows_between_them(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let several = ["state,rank", "-state,-rank", "state,-rank", "price,title,-code", "level,-name", "-at,done"];
+        for sort in ["", "id", "rank", "-rank"].into_iter().chain(several) {
+            let query = format!("select=level&sort={sort}");
+            let all = listed(&admin, "thing", &query).await;
+            // The cursors of every sixth row.
+            let mut cursors: Vec<String> = Vec::new();
+            let mut next = "cursor=".to_owned();
+            while cursors.len() < RECORDS / 6 {
+                let page = page(&admin, "thing", &format!("{query}&pageSize=6&{next}")).await;
+                next = format!("after={}", page.cursor("endCursor"));
+                cursors.push(page.cursor("endCursor"));
+            }
+            for (begin, after) in cursors.iter().enumerate() {
+                for (end, before) in cursors.iter().enumerate().skip(begin + 1) {
+                    let (first, last) = (begin * 6 + 6, end * 6 + 5);
+                    let between = format!("{query}&after={after}&before={before}");
+                    let whole = page(&admin, "thing", &format!("{between}&pageSize=100&count=exact")).await;
+                    assert_eq!(whole.ids, all[first..last], "{sort} {begin} {end}");
+                    assert_eq!((whole.is("hasPreviousPage"), whole.is("hasNextPage")), (true, true), "{sort} {begin} {end}");
+                    assert_eq!(whole.pagination["totalCount"], RECORDS, "{sort}");
+                    let some = page(&admin, "thing", &format!("{between}&pageSize=4")).await;
+                    assert_eq!(some.ids, all[first..first + 4], "{sort} {begin} {end}");
+                    // The other way round, there is nothing between the two.
+                    let none = page(&admin, "thing", &format!("{query}&after={before}&before={after}")).await;
+                    assert_eq!((none.ids.len(), none.is("hasNextPage")), (0, true), "{sort} {begin} {end}");
+                }
+            }
+            // Behind the last row there is nothing, whichever cursor is the second one.
+            let last = page(&admin, "thing", &format!("{query}&pageSize=1&before=")).await.cursor("endCursor");
+            for before in [&cursors[0], &last] {
+                let none = page(&admin, "thing", &format!("{query}&after={last}&before={before}")).await;
+                assert_eq!((none.ids.len(), none.is("hasPreviousPage"), none.is("hasNextPage")), (0, true, false), "{sort}");
+            }
+        }
+    }
+
     async fn pages_have_the_rows_that_the_conditions_select(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -1,6 +1,6 @@
 //! Connections: pages by cursors, as the Relay specification describes them.
 
-use blockbase_tests::{Admin, on_both_engines};
+use blockbase_tests::{Admin, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::{codes, data, define, send};
@@ -234,5 +234,72 @@ on_both_engines! {
         assert_eq!(codes(&server, Some(&admin.token), query, Value::Null).await, ["not_found"]);
         let ty = data(&admin, "{ __type(name: \"PageInfo\") { fields { name } } }", Value::Null).await;
         assert!(ty["__type"]["fields"].to_string().contains("number"), "{ty}");
+    }
+}
+
+on_both_engines! {
+    async fn connections_look_only_where_clients_ask(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let admin = server.admin().await;
+        admin.define("walk", json!([{ "name": "number", "type": "integer", "indexed": true }])).await;
+        for number in [json!(0), json!(1), json!(2), json!(3), json!(4), Value::Null] {
+            admin.make("walk", json!({ "number": number })).await;
+        }
+        // The statements on the records in the server's log. The locks that Postgres takes when a snapshot begins do not count.
+        let statements = || {
+            let log = server.log();
+            let lines = log.lines().filter(|line| line.contains("a statement runs") && !line.contains("LOCK TABLE"));
+            // Quotes are escaped in the log.
+            lines.filter(|line| line.contains(r#"\"walk\""#)).count()
+        };
+        // The log comes through a pipe, so it may be late. The statements of a request come before the line of its answer.
+        let is_answer = |line: &str, route: &str| line.contains("answered") && line.contains(route);
+        let answered = |route: &str| server.log().lines().filter(|line| is_answer(line, route)).count();
+        until("the records are in the log", async || answered("/api/v1/data/") == 6).await;
+        // The connection, and the number of statements that read its records.
+        let ask = async |arguments: &str, fields: &str| {
+            let (asked, before) = (answered("/api/v1/graphql"), statements());
+            let query = format!("{{ walk_connection(sort: {{ field: \"number\" }}, {arguments}) {{ {fields} }} }}");
+            let found = data(&admin, &query, Value::Null).await["walk_connection"].clone();
+            until("the query is in the log", async || answered("/api/v1/graphql") > asked).await;
+            (found, statements() - before)
+        };
+        let (found, _) = ask("first: 100", "edges { cursor }").await;
+        let edges = &found["edges"];
+        let (zero, three) = (&edges[0]["cursor"], &edges[3]["cursor"]);
+        let (next, previous, both) =
+            ("pageInfo { hasNextPage }", "pageInfo { hasPreviousPage }", "pageInfo { hasNextPage hasPreviousPage }");
+        let cases = [
+            // The page is full after the first statement. The one row beside it is in the same statement.
+            (format!("first: 2, after: {zero}"), "", 2, 1),
+            (format!("first: 2, after: {zero}"), next, 2, 1),
+            (format!("first: 2, after: {zero}"), previous, 2, 2),
+            (format!("first: 2, after: {zero}"), both, 2, 2),
+            // The row beside it has no number, so another statement would read it.
+            (format!("first: 4, after: {zero}"), "", 4, 1),
+            (format!("first: 4, after: {zero}"), next, 4, 2),
+            // The row beside it is the one at the other cursor.
+            (format!("first: 9, after: {zero}, before: {three}"), "", 2, 1),
+            (format!("first: 9, after: {zero}, before: {three}"), next, 2, 2),
+            (format!("first: 9, after: {zero}, before: {three}"), previous, 2, 2),
+            (format!("first: 9, after: {zero}, before: {three}"), both, 2, 3),
+            (format!("first: 1, after: {zero}, before: {three}"), both, 1, 2),
+            (format!("last: 2, before: {three}"), "", 2, 1),
+            (format!("last: 2, before: {three}"), previous, 2, 1),
+            (format!("last: 2, before: {three}"), next, 2, 2),
+            (format!("last: 2, before: {three}"), "pageInfo { startCursor endCursor }", 2, 1),
+            (format!("last: 2, before: {three}"), "pageInfo { hasNextPage @skip(if: true) endCursor }", 2, 1),
+        ];
+        for (arguments, info, rows, statements) in cases {
+            let (found, ran) = ask(&arguments, &format!("edges {{ node {{ number }} }} {info}")).await;
+            assert_eq!(found["edges"].as_array().map(Vec::len), Some(rows), "{arguments} {info}: {found}");
+            let flags = found["pageInfo"].as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("has"));
+            assert!(flags.map(|(_, flag)| flag).all(|flag| *flag == true), "{arguments} {info}: {found}");
+            assert_eq!(ran, statements, "{arguments} {info}");
+        }
+        // Without edges and without `pageInfo`, no record is read.
+        for fields in ["totalCount", "__typename"] {
+            assert_eq!(ask(&format!("first: 2, after: {zero}"), fields).await.1, 0, "{fields}");
+        }
     }
 }

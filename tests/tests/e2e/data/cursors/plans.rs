@@ -61,7 +61,8 @@ on_both_engines! {
             let position = plan.position(&position.replace("ID", &id)).unwrap();
             let mut parts = Vec::new();
             for end in [End::First, End::Last] {
-                parts.extend(plan.parts(dialect, end, Some(&position)).iter().map(|part| sql::list_part(dialect, &plan, part, 26)));
+                let of_end = plan.parts(dialect, end, Some(&position), None);
+                parts.extend(of_end.iter().map(|part| sql::list_part(dialect, &plan, part, 26)));
             }
             assert!(parts.len() >= 2, "{sort}");
             for statement in parts {
@@ -100,10 +101,56 @@ on_both_engines! {
         for (sort, position) in [("free", "[3,ID]"), ("part", "[250,ID]")] {
             let plan = planned(&row, &[("cursor", ""), ("sort", sort)]);
             let position = plan.position(&position.replace("ID", &id)).unwrap();
-            let parts = plan.parts(dialect, End::First, Some(&position));
+            let parts = plan.parts(dialect, End::First, Some(&position), None);
             assert_eq!(parts.len(), 1, "{sort}");
             let plan = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26)).await;
             assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{sort}: {plan}");
+        }
+    }
+
+    async fn an_index_leads_to_the_rows_between_two_cursors(server: Server) {
+        let admin = server.admin().await;
+        make_rows(&admin, 12_000).await;
+        if server.engine() == Engine::Postgres {
+            server.sql("ANALYZE \"row\"").await;
+        }
+        let row = object(&server, "row").await;
+        let id = admin.get("/api/v1/data/row?code=c0005005&select=id").await.data()[0]["id"].to_string();
+        let dialect = dialect(&server);
+        for (sort, from, until, index, statements) in [
+            ("created_at", "[\"2026-01-02T03:04:05.006Z\",ID]", "[\"2026-01-02T03:04:06.006Z\",ID]", "svc_ix_1_created", 1),
+            ("rank", RANK, "[5095,ID]", "svc_ix_1_1", 1),
+            ("-rank", "[5095,ID]", RANK, "svc_ix_1_1", 1),
+            ("rank", RANK, "[null,ID]", "svc_ix_1_1", 2),
+            ("code", "[\"c0005005\",ID]", "[\"c0005105\",ID]", "svc_ix_1_2", 1),
+            ("kind,part", "[\"k5\",100,ID]", "[\"k5\",400,ID]", "svc_ix_1_g_3_4", 1),
+            ("kind,part", "[\"k5\",250,ID]", "[\"k7\",250,ID]", "svc_ix_1_g_3_4", 4),
+        ] {
+            let plan = planned(&row, &[("cursor", ""), ("sort", sort)]);
+            let [from, until] = [from, until].map(|position| plan.position(&position.replace("ID", &id)).unwrap());
+            for (end, from, until) in [(End::First, &from, &until), (End::Last, &until, &from)] {
+                let parts = plan.parts(dialect, end, Some(from), Some(until));
+                assert_eq!(parts.len(), statements, "{sort} {end:?}");
+                let mut bounded = 0;
+                for part in parts {
+                    let statement = sql::list_part(dialect, &plan, &part, 26);
+                    let sql = statement.sql.clone();
+                    let explained = explained_statement(&server, statement).await;
+                    assert!(explained.contains(index), "{sort}: {sql}\n{explained}");
+                    for bad in ["Seq Scan", "SCAN row\n", "TEMP B-TREE", "Sort Key"] {
+                        assert!(!explained.contains(bad), "{sort}: {sql}\n{explained}");
+                    }
+                    // The index begins at one position and ends at the other. SQLite shows an expression of an index as `<expr>`.
+                    let is_bounded = explained.lines().any(|line| {
+                        let line = line.replace("<expr>", "");
+                        let is_search = line.contains("Index Cond") || line.contains("SEARCH row USING");
+                        is_search && line.contains('<') && line.contains('>')
+                    });
+                    bounded += usize::from(is_bounded);
+                }
+                let expected = usize::from(sort != "rank" || statements == 1);
+                assert_eq!(bounded, expected, "{sort} {end:?}");
+            }
         }
     }
 
@@ -119,7 +166,7 @@ on_both_engines! {
             for (sort, key) in [("rank", rank.to_string()), ("code", format!("\"{code}\""))] {
                 let plan = planned(&row, &[("cursor", ""), ("sort", sort)]);
                 let position = plan.position(&format!("[{key},{id}]")).unwrap();
-                let parts = plan.parts(dialect, End::First, Some(&position));
+                let parts = plan.parts(dialect, End::First, Some(&position), None);
                 let explained = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26)).await;
                 assert!(explained.contains("Index Cond") || explained.contains("SEARCH row USING"), "{sort} {code}: {explained}");
                 assert!(!explained.contains("Sort Key") && !explained.contains("TEMP B-TREE"), "{sort} {code}: {explained}");

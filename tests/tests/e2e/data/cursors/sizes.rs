@@ -53,6 +53,12 @@ on_both_engines! {
             let query = format!("sort=number&limit=3&before={}{rest}", last.cursor("startCursor"));
             admin.get(&format!("/api/v1/data/doc?{query}")).await.expect_error(400, "answer_too_large");
         }
+        // Records that are not between the cursors do not count, whatever the size of the page.
+        let first = page(&admin, "doc", "sort=number&limit=1&cursor=").await.cursor("endCursor");
+        let second = page(&admin, "doc", "sort=number&limit=2&cursor=").await.cursor("endCursor");
+        let third = page(&admin, "doc", &format!("sort=number&limit=1&after={second}")).await.cursor("endCursor");
+        let between = page(&admin, "doc", &format!("sort=number&after={first}&before={third}")).await;
+        assert_eq!((&between.ids[..], between.is("hasPreviousPage"), between.is("hasNextPage")), (&ids[1..2], true, true));
         let plain = page(&admin, "doc", "sort=number&limit=2&expand=author&count=none").await;
         assert_eq!((&plain.ids[..], plain.is("hasNextPage")), (&ids[..2], true));
 
@@ -64,6 +70,13 @@ on_both_engines! {
         let answer = connection("first: 2").await;
         let found = &answer["data"]["doc_connection"];
         assert_eq!((&found["edges"][1]["node"]["id"], &found["pageInfo"]["hasNextPage"]), (&json!(ids[1]), &json!(true)), "{:.300}", answer.to_string());
+        let fourth = page(&admin, "doc", &format!("sort=number&limit=1&after={third}")).await.cursor("endCursor");
+        let fifth = page(&admin, "doc", &format!("sort=number&limit=1&after={fourth}")).await.cursor("endCursor");
+        for size in ["first", "last"] {
+            let answer = connection(&format!("{size}: 50, after: \"{third}\", before: \"{fifth}\"")).await;
+            let edges = answer["data"]["doc_connection"]["edges"].as_array().map(Vec::len);
+            assert_eq!(edges, Some(1), "{size}: {:.300}", answer.to_string());
+        }
         let answer = connection("first: 3").await;
         assert_eq!(answer["errors"][0]["extensions"]["code"], "answer_too_large", "{:.300}", answer.to_string());
         // Each edge repeats the aliases.
