@@ -11,9 +11,11 @@ use blockbase_query::limits::{CURSOR_VALUES_BYTES_MAX, PAGE_SIZE_MAX};
 use blockbase_query::plan::ListPlan;
 use blockbase_query::{CursorParameter, CursorsOf, Filter, FilterValue, ListParameter, ListRequest, Where};
 use blockbase_quota::QuotaOwner;
+use blockbase_schema::json::Members;
 use blockbase_schema::{Error, Result, json as json_text};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::App;
@@ -29,6 +31,7 @@ pub struct PageCursors {
     /// The cursors of the first and of the last record. `None` if the page is empty, and if the request asks for no cursors.
     pub start: Option<String>,
     pub end: Option<String>,
+    /// False if the request does not ask for it.
     pub has_previous_page: bool,
     /// The cursor of each record, if the request asks for them.
     pub of_each: Vec<String>,
@@ -67,8 +70,8 @@ impl CursorPaginationAnswer {
 pub(crate) struct CursorPurpose(String);
 
 impl CursorPurpose {
-    /// The caller, the object, the order, and the conditions as they are spelled in the request: `$now` has another value on the next
-    /// page.
+    /// The caller, the object, the order, and the conditions. These are the texts of the request, because `$now` has another
+    /// value on the next page. But the spaces and the order of members in JSON do not count.
     pub(crate) fn of(caller: &Caller, plan: &ListPlan, request: &ListRequest) -> CursorPurpose {
         let ListRequest { search, filters, wheres, cursors, .. } = request;
         let of_fields = cursors.iter().filter(|sent| sent.is_filter(&plan.object)).map(CursorParameter::filter);
@@ -78,18 +81,18 @@ impl CursorPurpose {
             .chain(&of_fields)
             .map(|filter| match &filter.value {
                 FilterValue::Text(text) => json!([filter.field, filter.operator.name(), "text", text]),
-                FilterValue::Json(raw) => json!([filter.field, filter.operator.name(), "json", raw.get()]),
+                FilterValue::Json(raw) => json!([filter.field, filter.operator.name(), "json", written_alike(raw.get())]),
             })
             .collect();
         filters.sort_by_cached_key(Value::to_string);
+        // If the object has a field with this name, the parameter is a filter on its texts.
+        let is_field = plan.object.column_index(ListParameter::Where.name()).is_some();
         let mut wheres: Vec<String> = wheres
             .iter()
-            .map(|asked| {
-                let text = match asked {
-                    Where::Parameter(text) => text.as_str(),
-                    Where::Json(raw) => raw.get(),
-                };
-                json_text::compact(text).unwrap_or_else(|_| text.to_owned())
+            .map(|asked| match asked {
+                Where::Parameter(text) if is_field => text.clone(),
+                Where::Parameter(text) => written_alike(text),
+                Where::Json(raw) => written_alike(raw.get()),
             })
             .collect();
         wheres.sort();
@@ -130,6 +133,50 @@ fn owner(caller: &Caller) -> Value {
         (Principal::Anonymous, QuotaOwner::Block(block)) => json!(["block", &**block]),
         (Principal::Anonymous, QuotaOwner::Service | QuotaOwner::User(_) | QuotaOwner::Key(_)) => json!(["service"]),
     }
+}
+
+/// A JSON document in one form of several that mean the same: without spaces, with the members of each object in the order of
+/// their names, and with the shortest text of each string. Numbers keep their digits. A text that is not JSON stays as it is.
+///
+/// The conditions of a request were checked before, so the document does not nest deeply, and its members have different names.
+fn written_alike(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let written = write_alike(&mut out, text).and_then(|()| String::from_utf8(out).ok());
+    written.unwrap_or_else(|| text.to_owned())
+}
+
+/// Returns `None` if the text is not JSON.
+fn write_alike(out: &mut Vec<u8>, text: &str) -> Option<()> {
+    let text = text.trim_ascii();
+    match text.as_bytes().first()? {
+        b'{' => {
+            let mut members = serde_json::from_str::<Members>(text).ok()?.0;
+            members.sort_by(|(one, _), (two, _)| one.cmp(two));
+            out.push(b'{');
+            for (place, (name, value)) in members.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                json_text::write_string(out, name);
+                out.push(b':');
+                write_alike(out, value.get())?;
+            }
+            out.push(b'}');
+        }
+        b'[' => {
+            out.push(b'[');
+            for (place, item) in serde_json::from_str::<Vec<&RawValue>>(text).ok()?.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_alike(out, item.get())?;
+            }
+            out.push(b']');
+        }
+        b'"' => json_text::write_string(out, &serde_json::from_str::<String>(text).ok()?),
+        _ => out.extend_from_slice(serde_json::from_str::<&RawValue>(text).ok()?.get().as_bytes()),
+    }
+    Some(())
 }
 
 impl App {
@@ -176,5 +223,31 @@ mod tests {
         };
         let Ok(Value::Object(answered)) = serde_json::to_value(pagination) else { panic!("no object") };
         assert_eq!(answered.keys().collect::<Vec<_>>(), CursorPaginationAnswer::MEMBERS);
+    }
+
+    #[test]
+    fn documents_that_mean_the_same_are_written_alike() {
+        let plain = r#"{"_and":[{"a":{"gt":1.50,"in":["é",null]}},{}],"b":true}"#;
+        for text in [
+            plain,
+            " { \"b\" : true , \"_and\" : [ { \"a\" : { \"in\" : [ \"\\u00e9\" , null ] , \"gt\" : 1.50 } } , { } ] } \n",
+            r#"{"b":true,"\u005fand":[{"a":{"in":["é",null],"gt":1.50}},{}]}"#,
+        ] {
+            assert_eq!(written_alike(text), plain, "{text}");
+        }
+        // The order of a list, the digits of a number, and the case of a text count.
+        for other in [
+            r#"{"_and":[{},{"a":{"gt":1.50,"in":["é",null]}}],"b":true}"#,
+            r#"{"_and":[{"a":{"gt":1.5,"in":["é",null]}},{}],"b":true}"#,
+            r#"{"_and":[{"a":{"gt":1.50,"in":["É",null]}},{}],"b":true}"#,
+        ] {
+            assert_ne!(written_alike(other), plain);
+        }
+        for (one, two) in [("9007199254740993", "9007199254740992"), ("9999999999999999.99", "9999999999999999.98")] {
+            assert_ne!(written_alike(one), written_alike(two));
+        }
+        for bad in ["", " ", "{", "[1,]", "\"", "x y", "{\"a\":}", "1 2"] {
+            assert_eq!(written_alike(bad), bad);
+        }
     }
 }
