@@ -61,6 +61,7 @@ impl GroupsPlan {
         reading: &Reading<'_>,
     ) -> Result<GroupsPlan> {
         let GroupsAsked { group_by, functions, having, zone, list } = asked;
+        list.check_sort()?;
         let mut fields = Vec::with_capacity(group_by.len());
         let mut columns = Vec::with_capacity(group_by.len() + functions.len());
         for text in group_by {

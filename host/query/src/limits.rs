@@ -15,8 +15,9 @@ pub const FILTERS_MAX: usize = 100;
 pub const FILTER_VALUES_MAX: usize = 10_000;
 /// The maximum number of items in one `in` or `nin`.
 pub const LIST_ITEMS_MAX: usize = 1000;
-/// The maximum number of keys in the order of pages by cursors. The tests of a position grow with the square of this number.
-pub const CURSOR_SORT_KEYS_MAX: usize = 16;
+/// The maximum number of keys in `sort`. On pages by cursors, the tests of a position grow with the square of this number. It
+/// is the same for all lists, so that each sort has pages by cursors.
+pub const SORT_KEYS_MAX: usize = 16;
 /// The maximum number of bytes of the values of `sort`, as JSON, that a cursor contains. With longer values, it contains the record's id
 /// instead. A URL with two cursors has less than 16 KiB.
 pub const CURSOR_VALUES_BYTES_MAX: usize = 4 * 1024;
@@ -52,7 +53,7 @@ mod tests {
             format!("| filters | {FILTERS_MAX} |"),
             format!("| values of all filters | {FILTER_VALUES_MAX} |"),
             format!("| items of one `in` or `nin` | {LIST_ITEMS_MAX} |"),
-            format!("| fields of `sort` of pages by cursors | {CURSOR_SORT_KEYS_MAX} |"),
+            format!("| fields of `sort` | {SORT_KEYS_MAX} |"),
             format!("| bytes of the values of `sort` in a cursor | {CURSOR_VALUES_BYTES_MAX} |"),
             format!("| levels of a path of `expand` | {EXPAND_LEVELS_MAX} |"),
             format!("| paths of `expand` | {EXPAND_PATHS_MAX} |"),

@@ -8,7 +8,7 @@ use crate::condition::Where;
 use crate::cursor::{ConnectionPaging, CursorParameter};
 use crate::expand::{Related, expand_paths};
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
-use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
+use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX, SORT_KEYS_MAX};
 use crate::operator::Operator;
 use crate::parameter::ListParameter;
 
@@ -347,6 +347,17 @@ impl ListRequest {
             true => Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most."))),
             false => Ok(()),
         }
+    }
+
+    /// Checks the number of keys in the order of a list, an export or groups.
+    pub(crate) fn check_sort(&self) -> Result<()> {
+        if self.sort.len() > SORT_KEYS_MAX { Err(ListRequest::too_many_sort_keys()) } else { Ok(()) }
+    }
+
+    /// The error of an order with more keys than [`SORT_KEYS_MAX`].
+    pub fn too_many_sort_keys() -> Error {
+        let message = format!("`sort` has {SORT_KEYS_MAX} fields at most.");
+        Error::invalid_request(message).with_field(ListParameter::Sort.name())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_app::limits::FILTERS_MAX;
+use blockbase_app::limits::{FILTERS_MAX, SORT_KEYS_MAX};
 use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
@@ -19,8 +19,6 @@ use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 use crate::view::leaves::LeafType;
 use crate::view::types::GROUPS;
 
-/// The maximum number of keys in a sort order.
-const SORT_KEYS_MAX: usize = 100;
 /// The maximum number of levels of lists in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
@@ -216,8 +214,9 @@ pub(super) fn matching(arguments: &Arguments) -> Result<ListRequest> {
 }
 
 pub(super) fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
-    let documents: Vec<SortDocument> =
-        arguments.json("sort").map(|json| parse_list(json, SORT_KEYS_MAX)).transpose()?.unwrap_or_default();
+    // The items were checked against the schema, so only their number can be wrong.
+    let documents = arguments.json(ListParameter::Sort.name()).map(|json| parse_list(json, SORT_KEYS_MAX)).transpose();
+    let documents: Vec<SortDocument> = documents.map_err(|_| ListRequest::too_many_sort_keys())?.unwrap_or_default();
     Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())
 }
 

@@ -11,8 +11,6 @@ use crate::condition::Reading;
 use crate::cursor::{self, CursorPaging};
 use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};
-use crate::limits::CURSOR_SORT_KEYS_MAX;
-use crate::parameter::ListParameter;
 use crate::predicate::column_index;
 use crate::request::{ListRequest, Paging};
 
@@ -46,10 +44,7 @@ impl ListPlan {
     ) -> Result<ListPlan> {
         let ListRequest { search, filters, wheres, .. } = request;
         let (named, cursor) = cursor::split(object, &request.cursors, request.page_by, request.connection)?;
-        if cursor.is_some() && request.sort.len() > CURSOR_SORT_KEYS_MAX {
-            let message = format!("`sort` has {CURSOR_SORT_KEYS_MAX} fields at most in pages by cursors.");
-            return Err(Error::invalid_request(message).with_field(ListParameter::Sort.name()));
-        }
+        request.check_sort()?;
         let mut filters = Cow::Borrowed(filters);
         if !named.is_empty() {
             request.check_filters(named.len())?;

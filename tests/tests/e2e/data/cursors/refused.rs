@@ -55,8 +55,8 @@ on_both_engines! {
         let query = format!("{SORT}&level=1&name[neq]=x&search=name&where={condition}");
         let cursor = cursor_of(&admin, "thing", &query).await;
         accepted(&admin, "thing", &query, &cursor).await;
-        // The rest of the request may differ, and so may the order of the filters and the spaces of the condition.
-        let spaced = encoded(r#"{ "price": { "is_not_null": true }, "level": { "lte": 1 } }"#);
+        // The rest of the request may differ, and so may the order of the filters, and the spaces and members of the condition.
+        let spaced = encoded(r#"{ "level": { "lte": 1 }, "price": { "is_not_null": true } }"#);
         let same = format!("name[neq]=x&level=1&where={spaced}&q=name&{SORT}&select=name&expand=shelf&limit=2&count=exact");
         accepted(&admin, "thing", &same, &cursor).await;
         let others = [
@@ -148,11 +148,81 @@ on_both_engines! {
                 assert_eq!(answer.expect_error(400, "invalid_request")["field"], name, "{path}");
             }
         }
-        // The order has a maximum of fields, so that the number and the length of the statements have one too.
+    }
+
+    async fn every_list_has_the_same_maximum_of_sort_fields(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        // The number and the length of the statements of a page by cursors depend on it.
         let sort = |fields: usize| vec!["level"; fields].join(",");
-        assert_eq!(field(&format!("cursor=&sort={}", sort(17))).await, "sort");
-        page(&admin, "thing", &format!("cursor=&sort={}", sort(16))).await;
-        page(&admin, "thing", &format!("sort={}", sort(17))).await;
+        for path in ["?", "?cursor=&", "/export?format=csv&", "/aggregate?fn=count&groupBy=level&"] {
+            let answer = admin.get(&format!("/api/v1/data/thing{path}sort={}", sort(17))).await;
+            assert_eq!(answer.expect_error(400, "invalid_request")["field"], "sort", "{path}");
+            assert_eq!(admin.get(&format!("/api/v1/data/thing{path}sort={}", sort(16))).await.status, 200, "{path}");
+        }
+        let refused = admin.post("/api/v1/data/thing/query", json!({ "sort": sort(17) })).await;
+        assert_eq!(refused.expect_error(400, "invalid_request")["field"], "sort");
+        let keys = |fields: usize| vec![r#"{ field: "level" }"#; fields].join(",");
+        for (list, shown) in [("thing", "data { id }"), ("thing_connection", "edges { cursor }"), ("thing_groups", "data")] {
+            let groups = if list == "thing_groups" { r#"functions: ["count"], groupBy: ["level"], "# } else { "" };
+            let ask = async |fields: usize| {
+                let query = format!("{{ {list}({groups} sort: [{}]) {{ {shown} }} }}", keys(fields));
+                admin.post("/api/v1/graphql", json!({ "query": query })).await.json()
+            };
+            let extensions = ask(17).await["errors"][0]["extensions"].clone();
+            assert_eq!((&extensions["code"], &extensions["field"]), (&json!("invalid_request"), &json!("sort")), "{list}");
+            let answer = ask(16).await;
+            assert!(answer["errors"].is_null(), "{answer}");
+        }
+    }
+
+    async fn json_that_is_written_differently_is_the_same_condition(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let body = |filters: &str, condition: &str, after: &str| {
+            format!(r#"{{ "sort": "rank", "limit": 3, "filters": {filters}, "where": {condition}, "after": "{after}" }}"#)
+        };
+        let ask = async |filters: &str, condition: &str, after: &str| {
+            let request = admin.request("POST", "/api/v1/data/thing/query").header("content-type", "application/json");
+            server.send(request.body(body(filters, condition, after))).await
+        };
+        let filters = r#"[{"field":"level","operator":"in","value":[0,1]},{"field":"name","operator":"neq","value":"é"}]"#;
+        let condition = concat!(
+            r#"{"price":{"gte":-1.50,"lt":9999999999999999.99},"#,
+            r#""_or":[{"rank":{"lte":2}},{"rank":{"is_null":true}}]}"#
+        );
+        let first = ask(filters, condition, "").await;
+        assert_eq!(first.status, 200, "{}", first.text);
+        let cursor = first.json()["pagination"]["endCursor"].as_str().unwrap().to_owned();
+        let expected = ask(filters, condition, &cursor).await.json()["data"].clone();
+        assert_eq!(expected.as_array().unwrap().len(), 3, "{expected}");
+        let spaced_filters = concat!(
+            "[ { \"value\" : \"\\u00e9\", \"field\" : \"name\", \"operator\" : \"neq\" },\n",
+            r#"{ "field" : "level", "value" : [ 0 , 1 ], "operator" : "in" } ]"#
+        );
+        let sorted_condition = concat!(
+            r#"{ "_or" : [ { "rank" : { "lte" : 2 } } , { "rank" : { "is_null" : true } } ],"#,
+            r#" "price" : { "lt" : 9999999999999999.99 , "gte" : -1.50 } }"#
+        );
+        let same = [(spaced_filters, condition), (filters, sorted_condition), (spaced_filters, sorted_condition)];
+        for (filters, condition) in same {
+            let next = ask(filters, condition, &cursor).await;
+            assert_eq!(next.status, 200, "{}", next.text);
+            assert_eq!(next.json()["data"], expected);
+        }
+        // Other values are another list, even those that only differ in their last digit.
+        let others = [
+            (filters.replace("[0,1]", "[1,0,2]"), condition.to_owned()),
+            (filters.replace("é", "e"), condition.to_owned()),
+            (filters.to_owned(), condition.replace("9.99", "9.98")),
+            (filters.to_owned(), condition.replace("_or", "_and")),
+        ];
+        for (filters, condition) in others {
+            let refused = ask(&filters, &condition, &cursor).await;
+            assert_eq!(refused.expect_error(400, "invalid_request")["field"], "after", "{filters} {condition}");
+        }
     }
 
     async fn fields_with_the_names_of_the_parameters_keep_their_filters(server: Server) {
