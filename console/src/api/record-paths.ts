@@ -10,9 +10,13 @@ export interface RecordRow extends JsonObject {
   id: string;
 }
 
+/**
+ * A page by a cursor (`cursor`, `after` or `before`) has the cursors of its first and last record. They are null if it is empty. It has no
+ * `page` and `totalPages`.
+ */
 export interface RecordsPage {
   data: RecordRow[];
-  pagination: components["schemas"]["SvcPagination"];
+  pagination: components["schemas"]["SvcPagination"] & { startCursor?: string | null; endCursor?: string | null };
 }
 
 /** One function of all records that match. */

@@ -45,7 +45,12 @@ before(async () => {
     day: `2026-01-${String((index % 28) + 1).padStart(2, "0")}`,
   }));
   await must(me, "POST", "/api/v1/data/errand/bulk", { data });
+  // 210 records: the last page of 50 is shorter than the table is high.
+  await must(me, "POST", "/api/v1/objects", { name: "letter", label: "Letters", fields: [{ name: "title", type: "text" }, { name: "n", type: "integer", indexed: true }] });
+  await must(me, "POST", "/api/v1/data/letter/bulk", { data: Array.from({ length: 210 }, (_, n) => ({ title: letter(n), n })) });
 });
+
+const letter = (n) => `Letter ${String(n).padStart(3, "0")}`;
 
 const grid = (page) => page.getByRole("grid");
 const cell = (page, row, column) => grid(page).locator(`[data-row="${row}"] [data-column="${column}"]`);
@@ -610,6 +615,173 @@ test("a row opens beside the table, J and K move, Esc gives the focus back", asy
   await page.keyboard.press("Escape");
   await page.getByRole("complementary", { name: "Details" }).waitFor({ state: "hidden" });
   await until("the grid has the focus", () => grid(page).evaluate((element) => element === document.activeElement));
+});
+
+const pages = (page) => page.getByRole("navigation", { name: "Pages" });
+const shows = (page, range) => pages(page).getByText(range, { exact: true }).waitFor();
+const turn = (page, to) => pages(page).getByRole("button", { name: `${to} page` }).click();
+const addressed = (page) => new URL(page.url()).searchParams.get("page");
+
+/** Waits until a row is the first one below the head. */
+async function isFirst(page, row) {
+  await until(`row ${row} is the first one`, async () => {
+    const box = await cell(page, row, "title").boundingBox();
+    const head = await grid(page).getByRole("columnheader", { name: /^title/ }).first().boundingBox();
+    return box !== null && head !== null && Math.abs(box.y - (head.y + head.height)) <= 3;
+  });
+  await until(`row ${row} is loaded`, async () => (await cellText(page, row, "title")) === letter(row));
+}
+
+/**
+ * Opens the letters, and collects how each request selects its page: `first` (an empty cursor), `after`, `before`, or `page 3`. Waits for
+ * the event stream, because the page may read its rows again when it opens.
+ */
+async function letters(search, options = {}) {
+  const page = await open("/admin/objects", { as: me, ...options });
+  const asked = [];
+  page.on("request", (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname !== "/api/v1/data/letter" || !searchParams.has("pageSize") || searchParams.has("select")) return;
+    const by = searchParams.has("page") ? `page ${searchParams.get("page")}` : searchParams.get("cursor") === "" ? "first" : ["after", "before"].find((name) => searchParams.get(name));
+    asked.push({ by, sort: searchParams.get("sort") });
+  });
+  await page.goto(`${base}/admin/data/letter?${search}`);
+  await ready(page);
+  await page.getByText("live", { exact: true }).first().waitFor();
+  return { page, asked, last: () => asked.at(-1)?.by };
+}
+
+test("the buttons for pages go to the next one and back, from every scroll offset", async () => {
+  const ranges = ["1–50 of 210", "51–100 of 210", "101–150 of 210", "151–200 of 210", "201–210 of 210"];
+  for (const [density, rowHeight] of [["comfortable", 36], ["compact", 30]]) {
+    const { page } = await letters(`sort=n&density=${density}`);
+    await shows(page, ranges[0]);
+    for (let at = 1; at < ranges.length; at++) {
+      await turn(page, "Next");
+      await shows(page, ranges[at]);
+      if (at < 4) await isFirst(page, at * 50);
+    }
+    // The last page cannot be at the top, but it is the one that is shown.
+    await until("the last row is loaded", async () => (await cellText(page, 209, "title")) === letter(209));
+    assert.equal(await pages(page).getByRole("button", { name: "Next page" }).isDisabled(), true);
+    await until("the address has the last page", () => addressed(page) === "5");
+    for (let at = 3; at >= 0; at--) {
+      await turn(page, "Previous");
+      await shows(page, ranges[at]);
+      await isFirst(page, at * 50);
+    }
+    await until("the address has no page", () => addressed(page) === null);
+    // A pixel of the row in front is not seen.
+    for (const offset of [50 * rowHeight - 1, 50 * rowHeight, 50 * rowHeight + 1]) {
+      await grid(page).evaluate((element, top) => (element.scrollTop = top), offset);
+      await shows(page, ranges[1]);
+      await turn(page, "Next");
+      await shows(page, ranges[2]);
+      await turn(page, "Previous");
+      await shows(page, ranges[1]);
+    }
+  }
+});
+
+test("an address with a page opens this page", async () => {
+  const { page, asked } = await letters("sort=n&page=3");
+  await shows(page, "101–150 of 210");
+  await isFirst(page, 100);
+  assert.deepEqual([...new Set(asked.map(({ by }) => by))], ["page 3"]);
+  assert.equal(addressed(page), "3");
+  await page.reload();
+  await ready(page);
+  await shows(page, "101–150 of 210");
+  await isFirst(page, 100);
+  assert.equal(addressed(page), "3");
+  // The last page, which is short, and one behind it.
+  for (const number of [5, 99]) {
+    await page.goto(`${base}/admin/data/letter?sort=n&page=${number}`);
+    await ready(page);
+    await shows(page, "201–210 of 210");
+    await until("the last row is loaded", async () => (await cellText(page, 209, "title")) === letter(209));
+    await until("the address has the last page", () => addressed(page) === "5");
+  }
+  await page.goto(`${base}/admin/data/letter?sort=n&page=2&filter=${encodeURIComponent('[["n","gte","100"]]')}`);
+  await ready(page);
+  await shows(page, "51–100 of 110");
+  await until("row 50 of the filter", async () => (await cellText(page, 50, "title")) === letter(150));
+});
+
+test("the next page is read by a cursor, and a page to which one jumps by its number", async () => {
+  const { page, asked, last } = await letters("sort=n");
+  await shows(page, "1–50 of 210");
+  assert.deepEqual([...new Set(asked.map(({ by }) => by))], ["first"]);
+  for (const [range, row] of [["51–100 of 210", 50], ["101–150 of 210", 100], ["151–200 of 210", 150]]) {
+    const before = asked.length;
+    await turn(page, "Next");
+    await shows(page, range);
+    await isFirst(page, row);
+    assert.deepEqual(asked.slice(before).map(({ by }) => by), ["after"]);
+  }
+  // The pages are in the cache for the way back.
+  const known = asked.length;
+  await turn(page, "Previous");
+  await shows(page, "101–150 of 210");
+  await isFirst(page, 100);
+  assert.equal(asked.length, known);
+
+  // Another order has its own cursors, and begins without any.
+  await grid(page).getByRole("button", { name: "title", exact: true }).click();
+  await isFirst(page, 0);
+  await until("another order", () => asked.some(({ sort }) => sort === "title"));
+  assert.equal(asked.find(({ sort }) => sort === "title").by, "first");
+  await turn(page, "Next");
+  await isFirst(page, 50);
+  assert.deepEqual(asked.at(-1), { by: "after", sort: "title" });
+
+  // Behind a jump no cursor is known.
+  await pages(page).getByRole("textbox", { name: /^Page, of/ }).fill("4");
+  await page.keyboard.press("Enter");
+  await isFirst(page, 150);
+  assert.equal(last(), "page 4");
+  await turn(page, "Next");
+  await until("the last row is loaded", async () => (await cellText(page, 209, "title")) === letter(209));
+  assert.equal(last(), "page 5");
+  // The rows that are read again are read by their numbers, as those of a jump.
+  await page.getByRole("button", { name: "More actions" }).click();
+  const before = asked.length;
+  await page.getByRole("menuitem", { name: "Read again" }).click();
+  await until("both visible pages are read", () => asked.length >= before + 2);
+  assert.deepEqual(asked.slice(before).map(({ by }) => by).sort(), ["page 4", "page 5"]);
+});
+
+test("a cursor that the server refuses is followed by the page's number, without an error", async () => {
+  const { page, asked } = await letters("sort=n", { expect: [/status of 400/] });
+  await shows(page, "1–50 of 210");
+  const end = await intercept(page, (url) => url.pathname === "/api/v1/data/letter" && url.searchParams.has("after"), { status: 400, body: { error: "invalid_request", message: "`after` is not a cursor of this list.", field: "after" } });
+  const before = asked.length;
+  await turn(page, "Next");
+  await shows(page, "51–100 of 210");
+  await isFirst(page, 50);
+  assert.deepEqual(asked.slice(before).map(({ by }) => by), ["after", "page 2"]);
+  assert.equal(await page.getByText("These rows could not be loaded").count(), 0);
+  await end();
+});
+
+test("pages by cursors neither repeat nor skip rows when others insert and delete some", async () => {
+  const { page, asked } = await letters("sort=-n");
+  await shows(page, "1–50 of 210");
+  const made = [];
+  for (const n of [1_000, 1_001, 1_002]) made.push((await must(me, "POST", "/api/v1/data/letter", { title: letter(n), n })).data);
+  // The rows move by three, but the second page begins where the first one ends.
+  await turn(page, "Next");
+  await until("the second page is loaded", async () => (await cellText(page, 50, "title")) === letter(159));
+  assert.equal(asked.at(-1).by, "after");
+  await until("the rows follow from each other", async () => (await cellText(page, 49, "title")) === letter(160));
+  // When the first page is read again, the others follow from it.
+  await turn(page, "Previous");
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Read again" }).click();
+  await until("the new rows are there", async () => (await cellText(page, 0, "title")) === letter(1_002));
+  await turn(page, "Next");
+  await until("the second page moved", async () => (await cellText(page, 50, "title")) === letter(162));
+  for (const { id } of made) await must(me, "DELETE", `/api/v1/data/letter/${id}`);
 });
 
 test("Firefox: the table opens, filters, edits, copies and takes back", async () => {

@@ -2,14 +2,14 @@
 import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
+import { type VisibleRows, hasPageBehind, pageBefore } from "./page-shown";
 import { SIZES } from "./views/view";
 import classes from "./Records.module.css";
 
 const NUMBER = new Intl.NumberFormat("en");
 
 export interface FooterProps {
-  /** The index of the first visible row, from 0. */
-  first: number;
+  visible: VisibleRows;
   count: number;
   total: number | null | undefined;
   size: number;
@@ -19,7 +19,7 @@ export interface FooterProps {
   onSize?: (size: number) => void;
 }
 
-export function Footer({ first, count, total, size, page, onPage, onSize }: FooterProps) {
+export function Footer({ visible, count, total, size, page, onPage, onSize }: FooterProps) {
   const pages = Math.max(1, Math.ceil(count / size));
   const [typed, setTyped] = useState(String(page));
   useEffect(() => setTyped(String(page)), [page]);
@@ -35,12 +35,12 @@ export function Footer({ first, count, total, size, page, onPage, onSize }: Foot
         {total !== null && total !== undefined && ` of ${NUMBER.format(total)}`}
       </span>
       <span className={classes.pages}>
-        <ActionIcon aria-label="Previous page" disabled={first === 0} onClick={() => onPage(Math.max(1, first % size === 0 ? page - 1 : page))}>
+        <ActionIcon aria-label="Previous page" disabled={visible.first === 0} onClick={() => onPage(pageBefore(visible.first, size))}>
           <IconChevronLeft size={16} />
         </ActionIcon>
         <TextInput className={classes.pageInput} aria-label={`Page, of ${total === undefined || total === null ? "unknown" : NUMBER.format(pages)}`} inputMode="numeric" value={typed} onChange={(event) => setTyped(event.currentTarget.value)} onBlur={go} onKeyDown={(event) => event.key === "Enter" && go()} />
         <span className={classes.wideOnly}>{total === undefined || total === null ? "" : `of ${NUMBER.format(pages)}`}</span>
-        <ActionIcon aria-label="Next page" disabled={page >= pages} onClick={() => onPage(page + 1)}>
+        <ActionIcon aria-label="Next page" disabled={!hasPageBehind(visible, page, size, count)} onClick={() => onPage(page + 1)}>
           <IconChevronRight size={16} />
         </ActionIcon>
       </span>

@@ -39,6 +39,7 @@ import { GONE_SOON } from "./bulk/useSelection";
 import { type ShapeOf, filterOf, partsOf, testOf } from "./filters/tree";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
+import { pageShown } from "./page-shown";
 import { ColumnsPanel } from "./views/ColumnsPanel";
 import { SortPanel } from "./views/SortPanel";
 import type { CurrentView } from "./views/useCurrentView";
@@ -58,6 +59,8 @@ const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
 const VISIBLE_MS = 120;
 const PLACEHOLDERS = 20;
+/** The rows from the page in the address on, until they are loaded. They are more than any screen shows, so that the grid can scroll to them. */
+const PLACEHOLDERS_OF_PAGE = 200;
 
 interface Editing extends CellAt {
   record: RecordRow;
@@ -103,7 +106,9 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
 
   // ---- the rows
 
-  const rows = useRows({ object, shape, view, size: view.size, startPage: (search.page ?? 1) - 1, isLive });
+  const startPage = (search.page ?? 1) - 1;
+  const startRow = startPage * view.size;
+  const rows = useRows({ object, shape, view, size: view.size, startPage, isLive });
   const [editing, setEditing] = useState<Editing | null>(null);
   const isEditing = editing !== null;
   const live = useLiveRows({
@@ -119,7 +124,8 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     () => (leaving.size === 0 ? live.marks : new Map([...live.marks, ...[...leaving].map((id) => [id, { ...live.marks.get(id), gone: GONE_SOON }] as const)])),
     [live.marks, leaving],
   );
-  const [visible, setVisible] = useState({ first: 0, last: 0 });
+  // Until the grid says what is visible, it is the page in the address. Otherwise the address would go back to the first page.
+  const [visible, setVisible] = useState({ first: startRow, last: startRow });
   const latestVisible = useRef(visible);
   const visibleTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const { show, rowAt } = rows;
@@ -143,7 +149,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     },
     [],
   );
-  const page = Math.floor(visible.first / view.size) + 1;
+  const page = pageShown(visible, view.size, rows.count);
   const isPageShown = (search.page ?? 1) === page;
   useEffect(() => {
     if (isPageShown) return;
@@ -322,7 +328,8 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
 
   const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
   const isEmpty = !rows.isLoading && !rows.isStale && rows.error === null && rows.count === 0;
-  const waiting = rows.isLoading ? PLACEHOLDERS : rows.count;
+  // The grid cannot scroll to the page in the address unless the rows in front of that page are there too.
+  const waiting = !rows.isLoading ? rows.count : startRow === 0 ? PLACEHOLDERS : startRow + PLACEHOLDERS_OF_PAGE;
   const visibleMissing = rows.isLoading || Array.from({ length: Math.min(visible.last, waiting - 1) - visible.first + 1 }, (_, index) => rowAt(visible.first + index)).some((row) => row === undefined);
 
   return (
@@ -469,13 +476,13 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
                 isBusy={visibleMissing && rows.error === null}
                 isStale={rows.isStale}
                 compact={view.density === "compact"}
-                initialRow={((search.page ?? 1) - 1) * view.size}
+                initialRow={startRow}
                 handle={grid}
               />
             )}
           </>
         )}
-        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
+        {!isEmpty && <Footer visible={visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (

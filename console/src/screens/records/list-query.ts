@@ -43,6 +43,11 @@ export function takesWhere(shape: RecordShape): boolean {
   return !shape.byId.has("where");
 }
 
+/** Whether the object's lists take cursors. A field with the name of one of their parameters replaces it too. */
+export function takesCursors(shape: RecordShape): boolean {
+  return !["cursor", "after", "before"].some((name) => shape.byId.has(name));
+}
+
 /** The parameters that decide which rows match: the search, the plain conditions, and the condition as JSON. */
 export function filterParameters({ conditions, where, search }: ListView, shape: RecordShape): [string, string][] {
   return [

@@ -1,19 +1,24 @@
 /**
  * The rows of a view, by their index. Pages are loaded when they become visible, so the cost of a large table depends only on the visible
- * rows. Pages stay in the cache of TanStack Query for a minute. Code that changes a row changes it there.
+ * rows. A page is read by a cursor of the page next to it, if there is one (`page-request.ts`). Pages stay in the cache of TanStack Query
+ * for a minute. Code that changes a row changes it there.
  */
 import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { countMatches } from "../../api/aggregates";
 import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import type { RecordRow, RecordsPage } from "../../api/record-paths";
+import type { RecordRow } from "../../api/record-paths";
 import type { RecordShape } from "./columns";
-import { type ListView, filterParameters, listParameters, queryText } from "./list-query";
+import { type ListView, filterParameters, listParameters, queryText, takesCursors } from "./list-query";
+import { type PageRequest, type ReadPage, areApart, countOf, extentOf, pageParameters, pageRequest, readBy, readPage } from "./page-request";
 
 /** Pages that the person only passes while dragging the scroll bar are not loaded. */
 const SETTLE_MS = 90;
 const KEEP_MS = 60_000;
+
+/** The server refuses a cursor with 400. */
+const isRefusal = (error: unknown) => isApiError(error) && error.status === 400;
 
 export interface RowsSource {
   object: string;
@@ -53,7 +58,7 @@ export const rowsKey = (object: string) => ["data", object, "rows"] as const;
 
 /** Changes rows in all cached pages of an object. */
 export function changeRows(cache: QueryClient, object: string, changes: ReadonlyMap<string, (row: RecordRow) => RecordRow>): void {
-  cache.setQueriesData<RecordsPage>({ queryKey: rowsKey(object) }, (page) => {
+  cache.setQueriesData<ReadPage>({ queryKey: rowsKey(object) }, (page) => {
     if (page === undefined) return undefined;
     let touched = false;
     const data = page.data.map((row) => {
@@ -77,16 +82,39 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
 
   const [wanted, setWanted] = useState<{ identity: string; pages: number[] }>({ identity, pages: [startPage] });
   const pages = wanted.identity === identity ? wanted.pages : [startPage];
+  const mayTakeCursors = takesCursors(shape);
+  // The pages that are being read by cursors. The next page waits for its cursor.
+  const reading = useRef(new Map<string, Promise<ReadPage>>());
+  const read = (page: number, signal: AbortSignal): Promise<ReadPage> => {
+    const nameOf = (other: number) => `${identity}\u0000${other}`;
+    // The cursors of a page that is about to be read again do not count.
+    const known = (other: number): ReadPage | undefined => {
+      const state = cache.getQueryState<ReadPage>([...key, other]);
+      return state === undefined || state.isInvalidated || state.fetchStatus !== "idle" ? undefined : state.data;
+    };
+    const choose = (previous: ReadPage | undefined) => pageRequest(page, mayTakeCursors, { previous, next: known(page + 1) });
+    const send = async (request: PageRequest): Promise<ReadPage> => {
+      const query = [parameters, pageParameters(request, page, size, isFiltered)].filter((part) => part !== "").join("&");
+      return readPage(request, await ok(api.GET("/api/v1/data/{object}", { params: { path: { object }, query }, signal })));
+    };
+    const begun = page === 0 ? undefined : reading.current.get(nameOf(page - 1));
+    let answer: Promise<ReadPage>;
+    if (begun === undefined) {
+      const request = choose(known(page - 1));
+      answer = readBy(request, { size, send, isRefusal });
+      if (request.by === "number") return answer;
+    } else answer = begun.catch(() => undefined).then((previous) => readBy(choose(previous), { size, send, isRefusal }));
+    reading.current.set(nameOf(page), answer);
+    const ended = () => {
+      if (reading.current.get(nameOf(page)) === answer) reading.current.delete(nameOf(page));
+    };
+    void answer.then(ended, ended);
+    return answer;
+  };
   const results = useQueries({
     queries: pages.map((page) => ({
       queryKey: [...key, page],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        ok(
-          api.GET("/api/v1/data/{object}", {
-            params: { path: { object }, query: [parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&") },
-            signal,
-          }),
-        ),
+      queryFn: ({ signal }: { signal: AbortSignal }) => read(page, signal),
       gcTime: KEEP_MS,
       staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
     })),
@@ -104,20 +132,12 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 
-  const pageAt = useCallback((page: number) => cache.getQueryData<RecordsPage>([...key, page]), [cache, key]);
+  const pageAt = useCallback((page: number) => cache.getQueryData<ReadPage>([...key, page]), [cache, key]);
   const stamp = results.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
   const datas = results.map(({ data }) => data);
   const latest = results.reduce<(typeof results)[number] | undefined>((newest, result) => (result.data !== undefined && (newest === undefined || result.dataUpdatedAt > newest.dataUpdatedAt) ? result : newest), undefined);
-  let known: number | undefined;
-  let reach = 0;
-  results.forEach(({ data }, index) => {
-    if (data === undefined) return;
-    const end = pages[index]! * size + data.data.length;
-    reach = Math.max(reach, end + (data.pagination.hasNextPage ? size : 0));
-    // The last page shows where the rows end.
-    if (!data.pagination.hasNextPage && (data.data.length > 0 || pages[index] === 0)) known = end;
-  });
-  const total: number | null | undefined = isFiltered ? (counted.data ?? known ?? (counted.isError ? null : undefined)) : latest === undefined ? undefined : Number(latest.data!.pagination.totalCount ?? known ?? 0);
+  const extent = extentOf(results.flatMap(({ data }, index) => (data === undefined ? [] : [{ page: pages[index]!, read: data }])), size);
+  const total: number | null | undefined = isFiltered ? (counted.data ?? extent.end ?? (counted.isError ? null : undefined)) : latest === undefined ? undefined : (latest.data!.total ?? extent.end ?? 0);
   const error = results.find((result) => result.error !== null && result.data === undefined)?.error ?? null;
   const isFetching = results.some(({ data, fetchStatus }) => data === undefined && fetchStatus === "fetching");
 
@@ -132,11 +152,22 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
   );
   const reached = useRef({ identity, reach: 0 });
   if (reached.current.identity !== identity) reached.current = { identity, reach: 0 };
-  reached.current.reach = Math.max(reached.current.reach, reach);
-  const count = total ?? (known !== undefined && known < reached.current.reach ? known : reached.current.reach);
+  reached.current.reach = Math.max(reached.current.reach, extent.reach);
+  const count = countOf(extent, total, size, reached.current.reach);
   useEffect(() => {
     if (has) held.current = { object, signature: shape.signature, rowAt, count, total };
   });
+  // When a page is read again, the page behind it may no longer follow from it. That page is then read again too.
+  const loose = results.findIndex((next, index) => {
+    const previous = results[index - 1];
+    return previous?.data !== undefined && next.data !== undefined && previous.fetchStatus === "idle" && next.fetchStatus === "idle" && areApart(previous.data, next.data);
+  });
+  const loosePage = loose === -1 ? undefined : pages[loose];
+  useEffect(() => {
+    if (loosePage !== undefined) void cache.invalidateQueries({ queryKey: [...key, loosePage], exact: true });
+    // After an error, the times of the answers stay the same, so the page is not read over and over.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [cache, key, loosePage, stamp]);
   const before = held.current;
   const isStale = !has && error === null && before !== null && before.object === object && before.signature === shape.signature;
 
@@ -166,7 +197,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
   const loaded = useCallback(
     () =>
       cache
-        .getQueriesData<RecordsPage>({ queryKey: key })
+        .getQueriesData<ReadPage>({ queryKey: key })
         .sort(([one], [other]) => Number(one.at(-1)) - Number(other.at(-1)))
         .flatMap(([, page]) => page?.data ?? []),
     [cache, key],

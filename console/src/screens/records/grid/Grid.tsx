@@ -17,7 +17,7 @@ import type { SortKey } from "../list-query";
 import { hintOf } from "./Cell";
 import classes from "./Grid.module.css";
 import { GridRow, type RowMark, cellId } from "./GridRow";
-import { type GridLayout, type PlacedColumn, WIDTH_MAX, WIDTH_MIN, place } from "./geometry";
+import { type GridLayout, type PlacedColumn, WIDTH_MAX, WIDTH_MIN, firstBelowHead, place } from "./geometry";
 import type { RecordRow } from "../../../api/record-paths";
 
 export interface CellAt {
@@ -124,7 +124,8 @@ export function Grid(props: GridProps) {
   );
   const items = rows.getVirtualItems();
   const range = rows.range;
-  const first = part + (range?.startIndex ?? 0);
+  // The range begins with the rows behind the head.
+  const first = part + (range === null ? 0 : firstBelowHead(rows.scrollOffset ?? 0, rowHeight, range.startIndex, range.endIndex));
   const last = part + (range?.endIndex ?? 0);
   const hasRange = range !== null;
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Computes the position of columns: first the pinned ones, then the others in their order. */
+/** Computes the position of columns: first the pinned ones, then the others in their order. Also finds the first visible row. */
 import type { RecordColumn } from "../columns";
 import { widthOf } from "../columns";
 
@@ -50,4 +50,15 @@ export function place(columns: RecordColumn[], layout: GridLayout, from: number,
     return at;
   });
   return { placed, width: Math.max(start, isNarrow ? room : 0) };
+}
+
+/** Browsers round the scroll offset to their own pixels. A row of which less than this many pixels show is not visible. */
+const SLIVER = 1;
+
+/**
+ * The first row that is visible below the head, among rows from `from` to `to`. The head stays above the rows and covers some of them. The
+ * rows begin below the head, so at the offset `row * rowHeight`, the row is the first one.
+ */
+export function firstBelowHead(offset: number, rowHeight: number, from: number, to: number): number {
+  return Math.max(from, Math.min(Math.floor((offset + SLIVER) / rowHeight), to));
 }

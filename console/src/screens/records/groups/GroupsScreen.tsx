@@ -128,7 +128,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
             </div>
           </div>
         </div>
-        {total !== null && total > GROUPS_MAX && <Footer first={(page - 1) * GROUPS_MAX} count={total} total={total} size={GROUPS_MAX} page={page} onPage={toPage} />}
+        {total !== null && total > GROUPS_MAX && <Footer visible={{ first: (page - 1) * GROUPS_MAX, last: Math.min(page * GROUPS_MAX, total) - 1 }} count={total} total={total} size={GROUPS_MAX} page={page} onPage={toPage} />}
       </>
     );
   };
