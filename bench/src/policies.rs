@@ -1,6 +1,6 @@
 //! The cost of row policies through a relation, and of many roles.
 //!
-//! A role for each team may use the tasks of the team's projects. The callers of these roles are compared with a caller of the policy
+//! A role for each team may use the tasks of the team's projects. A caller of such a role is compared with a caller of the policy
 //! `own` and with a caller without a policy, on the same rows. Then each role has many open streams, and each event belongs to one
 //! team. At last, each role knows other fields.
 

@@ -1,5 +1,5 @@
-//! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that one role's
-//! streams show it.
+//! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that only
+//! the streams of one role show it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -143,8 +143,8 @@ async fn open(
     clients
 }
 
-/// For each client, the times from the response and from the request to the event. The streams have ended. No stream may have shown an
-/// event of another team.
+/// For each client, the times from the response and from the request to the event. The streams have ended. No stream may have shown
+/// an event of another team.
 async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes, roles: usize) -> (Histogram<u64>, Histogram<u64>) {
     let (mut from_answer, mut from_request) = (Histogram::new(3).unwrap(), Histogram::new(3).unwrap());
     for (client, got) in clients.into_iter().enumerate() {
