@@ -13,8 +13,9 @@ use tokio::sync::OnceCell;
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
 pub(crate) const SHARED_MS: i64 = 2_000;
-/// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped.
-const EVENTS_MAX: usize = 256;
+/// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and streams
+/// that are further behind read by themselves.
+const EVENTS_MAX: usize = 64;
 /// The maximum number of shared decisions about one event. If the condition names the reader, each reader has another one. Then it
 /// costs more to look for a shared decision than it saves.
 const DECISIONS_MAX: usize = 256;

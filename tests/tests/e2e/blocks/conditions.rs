@@ -244,8 +244,7 @@ on_both_engines! {
         for (title, state) in [("a", "open"), ("b", "done"), ("c", "open")] {
             admin.make("task", json!({ "title": title, "state": state })).await;
         }
-        let ask = |grant: Value| {
-            let mut grant = grant;
+        let ask = |mut grant: Value| {
             grant.as_object_mut().unwrap().extend(json!({ "resource": "task", "actions": ["read"], "as": "caller" }).as_object().unwrap().clone());
             json!([grant])
         };
@@ -260,7 +259,7 @@ on_both_engines! {
         for _ in 0..2 {
             assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["b".to_owned()], vec!["b".to_owned()]));
         }
-        // The stored condition follows a rename, and an option keeps its meaning.
+        // The stored condition follows a rename.
         assert_eq!(admin.patch("/api/v1/objects/task/fields/state", json!({ "name": "phase" })).await.status, 200);
         assert_eq!(titles(&ann).await, ["b"]);
         // Another role adds rows for one of the callers only.
