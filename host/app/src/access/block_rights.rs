@@ -1,5 +1,5 @@
-//! The rights of a block's calls. They are kept in memory with the identities that they are computed from, so that the conditions of
-//! grants are compiled once, and not again for each call and each operation of a call.
+//! The rights of a block's calls. They are kept in memory with the identities that they are computed from, so that the conditions
+//! of grants are compiled once, and not again for each call and each operation of a call.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Decisions about new events, which streams share.
 //!
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
-//! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its result.
-//! All of these reads begin after the event's commit, so an event never meets a condition by a row that was gone before it.
+//! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
+//! result. All of these reads begin after the event's commit, so an event never meets a condition by a row that was gone before
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use tokio::sync::OnceCell;
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
 pub(crate) const SHARED_MS: i64 = 2_000;
-/// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and streams
-/// that are further behind read by themselves.
+/// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
+/// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
-/// The maximum number of shared decisions about one event. If the condition names the reader, each reader has another one. Then it
-/// costs more to look for a shared decision than it saves.
+/// The maximum number of shared decisions about one event. If the condition names the reader, each reader has another one. Then
+/// it costs more to look for a shared decision than it saves.
 const DECISIONS_MAX: usize = 256;
 
 /// Whether an image of an event meets a condition.
