@@ -12,9 +12,9 @@
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
-//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows of
-//!   the page. If they are very few, the index of the foreign key has the first rows of each in the order of the page, and the page
-//!   is among these. Otherwise rows are judged in their order until the page is full.
+//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows
+//!   of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the foreign
+//!   key. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -141,9 +141,9 @@ impl Writer {
         let Some((rows, is_full, Some(Probed { has_few, has_heads }))) = probed else { return tests };
         let heads = if has_heads { "SELECT svc_place FROM svc_heads UNION ALL " } else { "" };
         vec![format!(
-            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL {heads}SELECT svc_place FROM svc_few WHERE {has_few} \
-             UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 \
-             ELSE {rows} END))",
+            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL {heads}SELECT svc_place FROM svc_few WHERE \
+             {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN \
+             {has_few} THEN 0 ELSE {rows} END))",
             quote(object.name()),
             tests.join(" AND "),
             page.keys
