@@ -5,13 +5,13 @@
 //! clock measures when a write was sent and when its event arrived.
 
 mod backlog;
-mod clock;
+pub(crate) mod clock;
 mod cost;
 mod database;
 mod latency;
 mod receiver;
 mod resume;
-mod streams;
+pub(crate) mod streams;
 pub(crate) mod subject;
 mod throughput;
 

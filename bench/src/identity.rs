@@ -191,7 +191,7 @@ async fn sign_up(side: &Side, name: &str) -> Value {
 }
 
 /// Makes a user with the role of the same name. Returns their side and id.
-async fn user(admin: &Side, role: &str) -> (Side, String) {
+pub(crate) async fn user(admin: &Side, role: &str) -> (Side, String) {
     let signed = sign_up(&Side { token: None, ..admin.clone() }, role).await;
     let id = text(&signed["user"]["id"]);
     admin.post(&format!("/api/v1/users/{id}/roles"), &json!({ "roleId": role })).await;

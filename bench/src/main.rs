@@ -11,6 +11,7 @@ mod conditions;
 mod events;
 mod identity;
 mod lists;
+mod policies;
 mod run;
 mod shares;
 mod surfaces;
@@ -119,6 +120,8 @@ enum Command {
     Conditions(conditions::Options),
     /// What groups cost beside SQL written by hand, late pages by cursors beside first ones, batches beside bulk creates
     Lists(lists::Options),
+    /// What row policies through relations and many roles cost: rows, open streams, GraphQL schemas, the start
+    Policies(policies::Options),
     /// What one caller can take from everybody else, before and now: memory, time, places
     Shares(shares::Options),
 }
@@ -135,6 +138,7 @@ fn main() {
         Some(Command::Surfaces(options)) => surfaces::run(&options),
         Some(Command::Conditions(options)) => conditions::run(&options),
         Some(Command::Lists(options)) => lists::run(&options),
+        Some(Command::Policies(options)) => policies::run(&options),
         Some(Command::Shares(options)) => shares::run(&options),
         None => run::run(arguments.options),
     }

@@ -4,7 +4,7 @@
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
 mod calls;
-mod schema;
+pub(crate) mod schema;
 
 use std::path::PathBuf;
 

@@ -55,6 +55,16 @@ impl Database {
         self.integers(sql).await.first().copied().flatten()
     }
 
+    /// The number of transactions that Postgres has committed for this database so far. `None` for SQLite, which does not count them.
+    pub(crate) async fn transactions(&mut self) -> Option<i64> {
+        match self {
+            Database::Sqlite(_) => None,
+            Database::Postgres(_) => {
+                self.integer("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()".to_owned()).await
+            }
+        }
+    }
+
     pub(crate) async fn execute(&mut self, sql: String) {
         match self {
             Database::Sqlite(driver) => driver.execute_batch(&sql).unwrap(),

@@ -22,9 +22,9 @@ pub(crate) const LIMIT_OF_STREAMS: (&str, &str) = ("SVC_MAX_STREAMS_PER_PRINCIPA
 /// The number of streams that are being opened at a time.
 pub(crate) const OPENING: usize = 64;
 /// How long the server idles before its memory is measured.
-const QUIET: Duration = Duration::from_secs(3);
+pub(crate) const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for the last events.
-const LATE_MAX: Duration = Duration::from_secs(20);
+pub(crate) const LATE_MAX: Duration = Duration::from_secs(20);
 /// The number of file descriptors that are needed besides those of the streams.
 pub(crate) const DESCRIPTORS_BESIDE: u64 = 500;
 /// The number of bytes that a client reads at a time. An event of this benchmark fits into them.
@@ -32,7 +32,7 @@ const READ_BYTES: usize = 4096;
 const PAGE_KIB: f64 = 4.0;
 
 /// The events that a client got, each as its number and its time.
-type Got = Vec<(u32, u32)>;
+pub(crate) type Got = Vec<(u32, u32)>;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
@@ -145,7 +145,7 @@ async fn open(subject: &Subject<'_>, count: usize, clock: Clock, got: &Arc<Atomi
 }
 
 /// Reads events until the stream ends. An event nearly always arrives in one piece, and contains its mark twice.
-async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
+pub(crate) async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
     let mut got = Got::new();
     let mut buffer = [0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {

@@ -112,6 +112,11 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The server's process, while it runs.
+    pub(crate) fn process(&self) -> &Process {
+        self.process.as_ref().expect("a server that runs")
+    }
+
     /// Resident memory of the server now and at its peak, in MiB.
     pub(crate) fn memory_mib(&self) -> (f64, f64) {
         self.process.as_ref().map_or((0.0, 0.0), Process::memory_mib)

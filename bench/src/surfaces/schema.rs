@@ -105,7 +105,8 @@ async fn one(options: &Options, cluster: Option<&Cluster>, objects: usize) -> Ve
     row
 }
 
-async fn timed(side: &Side, stream: &mut TcpStream, query: &str) -> Duration {
+/// The time of a GraphQL request.
+pub(crate) async fn timed(side: &Side, stream: &mut TcpStream, query: &str) -> Duration {
     let bytes = request("POST", "/api/v1/graphql", side.token.as_deref(), Some(&json!({ "query": query }).to_string()));
     let mut buffer = Vec::with_capacity(1 << 20);
     let begun = Instant::now();
@@ -116,7 +117,7 @@ async fn timed(side: &Side, stream: &mut TcpStream, query: &str) -> Duration {
 }
 
 /// The query that explorers and code generators send.
-const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } subscriptionType { name } types { ...T } directives { name args { ...I } } } }
+pub(crate) const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } subscriptionType { name } types { ...T } directives { name args { ...I } } } }
 fragment T on __Type { kind name description fields(includeDeprecated: true) { name description args { ...I } type { ...R } isDeprecated deprecationReason } inputFields { ...I } interfaces { ...R } enumValues(includeDeprecated: true) { name description } possibleTypes { ...R } }
 fragment I on __InputValue { name description type { ...R } defaultValue }
 fragment R on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } }";

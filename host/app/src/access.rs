@@ -1,5 +1,6 @@
 //! The callers and their rights: credentials and keys, roles, quotas, and checks whether these are still valid later.
 
+pub(crate) mod block_rights;
 pub(crate) mod identity;
 pub(crate) mod makers;
 pub(crate) mod on_schema;

@@ -1,5 +1,6 @@
 //! The caller of an operation, and their rights.
 
+pub(crate) mod block_rights;
 pub(crate) mod check_basis;
 pub(crate) mod client;
 pub(crate) mod identity;
@@ -7,11 +8,11 @@ pub(crate) mod maker_rights;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Decision, Grant, GrantContext, Known, KnownObjects, Permissions, Variables};
+use blockbase_query::{Access, Action, Compiled, Decision, Grant, GrantContext, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, USERS};
 use blockbase_store::{TicketCredential, UserRow};
@@ -97,8 +98,18 @@ pub enum Authority {
     /// The rights of roles.
     Own(Arc<Permissions>),
     /// The consented permissions of the block with this name. Those "as caller" apply only if the invoking caller has them too.
-    Block { name: Arc<str>, plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
+    Block {
+        name: Arc<str>,
+        plain: Arc<Permissions>,
+        as_caller: Arc<Permissions>,
+        caller: Arc<Permissions>,
+        /// The compiled conditions of the three rights together.
+        compiled: Arc<Compiled>,
+    },
 }
+
+/// The rights of a caller who may do nothing. They are one value, so that what follows from them can be cached by its address.
+static NO_RIGHTS: LazyLock<Arc<Permissions>> = LazyLock::new(|| Arc::new(Permissions::new(Vec::new(), None)));
 
 impl Caller {
     /// The service itself.
@@ -124,7 +135,7 @@ impl Caller {
 
     /// A caller who may do nothing.
     pub(crate) fn nobody() -> Caller {
-        Caller { authority: Authority::Own(Arc::new(Permissions::new(Vec::new(), None))), ..Caller::system() }
+        Caller { authority: Authority::Own(Arc::clone(&NO_RIGHTS)), ..Caller::system() }
     }
 
     /// A caller without an address, for whom the service acts later.
@@ -246,7 +257,7 @@ impl Caller {
         };
         match &self.authority {
             Authority::Own(permissions) => permissions.known_once(grant_context.registry.version, action, make),
-            Authority::Block { .. } => Arc::new(make()),
+            Authority::Block { compiled, .. } => compiled.known(grant_context.registry.version, action, make),
         }
     }
 
@@ -437,7 +448,7 @@ impl Caller {
     fn on(&self, decision: Decision, grant_context: &GrantContext<'_>, object: &Arc<Object>, action: Action) -> Access {
         match &self.authority {
             Authority::Own(permissions) => permissions.decided_on(decision, grant_context, object, action),
-            Authority::Block { .. } => decision.on(grant_context, object),
+            Authority::Block { compiled, .. } => compiled.access(decision, grant_context, object, action),
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod block_faults;
 pub(crate) mod block_types;
 pub(crate) mod block_usage;
 pub(crate) mod breached_passwords;
+pub(crate) mod event_decisions;
 pub(crate) mod exports;
 pub(crate) mod feed;
 pub(crate) mod identity_cache;

@@ -17,6 +17,7 @@ use blockbase_schema::{Code, Error, Object, Relation, Result};
 
 pub use clause::Clause;
 use clause::{number_of, number_of_column};
+pub use compiled::Compiled;
 use fields::Lists;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Shapes};
 pub use grant::{Grant, RowPolicy};

@@ -27,8 +27,8 @@ mod period;
 mod zone;
 
 pub use access::{
-    Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects, Owners, Permissions,
-    RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
+    Access, Action, Check, Clause, Compiled, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects, Owners,
+    Permissions, RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
 };
 pub use aggregate::{AggregateRequest, Call, Function, Named};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};

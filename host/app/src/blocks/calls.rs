@@ -13,9 +13,8 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use crate::App;
 use crate::access::suspension::stopped;
 use crate::base::offload::run_offloaded;
-use crate::caller::check_basis::Consent;
 use crate::caller::maker_rights::MakerRights;
-use crate::caller::{Authority, Caller, Credentials};
+use crate::caller::{Caller, Credentials};
 use crate::state::block_types::{ActionCall, ActionOutcome, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::state::block_usage::HandlerKind;
 use crate::state::manifest::ActionDeclaration;
@@ -87,18 +86,14 @@ impl App {
             return Err(Error::internal(format!("the stored configuration of the block `{}` cannot be read", block.name())));
         }
         let generation = self.identities.generation();
-        let mut caller = block.caller(invoker);
-        let rights = self.rights_of_maker(&block.maker).await?;
-        if let MakerRights::Suspended(reason) = rights {
+        let maker = self.rights_of_maker(&block.maker).await?;
+        if let MakerRights::Suspended(reason) = maker {
             return Err(Error::new(Code::Forbidden, stopped("block", reason)));
         }
-        let Some(maker) = rights.caller() else { return Ok(caller) };
-        if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
-            let asked = [Arc::clone(plain), Arc::clone(as_caller)];
-            let subject = invoker.variables(0);
-            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), subject, generation, self.clock.now());
-            [*plain, *as_caller] = consent.rights();
-            caller.basis.consent = Some(Arc::new(consent));
+        let rights = self.rights_of_block(block, invoker, maker.rights(), generation);
+        let mut caller = Caller { authority: rights.authority.clone(), ..invoker.clone() };
+        if let Some(consent) = &rights.consent {
+            caller.basis.consent = Some(Arc::clone(consent));
         }
         Ok(caller)
     }

@@ -1,5 +1,8 @@
 //! The present rights of the maker of a thing.
 
+use std::sync::Arc;
+
+use blockbase_query::Permissions;
 use blockbase_store::SuspensionReason;
 
 use crate::caller::Caller;
@@ -19,6 +22,14 @@ impl MakerRights {
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
             MakerRights::Held(caller) => Some(caller.clone()),
+            MakerRights::Unlimited | MakerRights::Suspended(_) => None,
+        }
+    }
+
+    /// The rights of the maker. `None` if there is no maker, or if the thing is suspended.
+    pub(crate) fn rights(&self) -> Option<&Arc<Permissions>> {
+        match self {
+            MakerRights::Held(caller) => Some(caller.rights()),
             MakerRights::Unlimited | MakerRights::Suspended(_) => None,
         }
     }

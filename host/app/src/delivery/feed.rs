@@ -234,6 +234,11 @@ impl FeedReader {
         }
     }
 
+    /// Whether the last event came from the feed, and not from the outbox.
+    pub(crate) fn is_live(&self) -> bool {
+        self.replay.is_none()
+    }
+
     /// Whether the reader is so far behind that it has missed events.
     pub fn is_cut_off(&self) -> bool {
         self.replay.is_none() && self.receiver.len() > BEHIND_MAX

@@ -5,14 +5,20 @@
 //! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights and the
 //! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
 //! of a condition that cannot be decided counts as false.
+//!
+//! Streams with the same condition share the decisions about an event that was published a moment ago ([`event_decisions`]), so
+//! the number of reads depends on the number of policies, and not on the number of streams.
+//!
+//! [`event_decisions`]: crate::state::event_decisions
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
-use blockbase_schema::{Error, Object, Registry, Resource, Result};
+use blockbase_schema::{Code, Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -22,6 +28,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
+use crate::state::event_decisions::{ImageQuestion, SHARED_MS, SharedDecision};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +106,7 @@ impl App {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
-        Onlooker { app: self, caller, permit: None }.shown_of(event).await
+        Onlooker { app: self, caller, permit: None, live: None }.shown_of(event).await
     }
 
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
@@ -113,16 +120,35 @@ impl App {
         permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let shown = Onlooker { app: self, caller, permit }.shown_of(EventView::of_committed(event)).await?;
-        Ok(match shown {
-            VisibleParts::Whole => Some(Arc::clone(event)),
-            VisibleParts::Nothing => None,
-            VisibleParts::Cut(payload) => {
-                let text = EventText { id: &event.id, topic: &event.topic, payload: &payload, occurred_at: event.occurred_at };
-                let (object, owner) = (event.object.clone(), event.owner.clone());
-                Some(Arc::new(CommittedEvent::new(event.seq, &text, object, owner, event.depth)))
-            }
-        })
+        let onlooker = Onlooker { app: self, caller, permit, live: None };
+        Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
+    }
+
+    /// Does the same for an event that the feed has just published. The decisions about its images may be those of another stream
+    /// whose reader has the same condition.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn shown_live_event(
+        &self,
+        caller: &Caller,
+        event: &Arc<CommittedEvent>,
+    ) -> Result<Option<Arc<CommittedEvent>>> {
+        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event) };
+        Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
+    }
+}
+
+/// The event with these parts. `None` if there are none.
+fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<CommittedEvent>> {
+    match parts {
+        VisibleParts::Whole => Some(Arc::clone(event)),
+        VisibleParts::Nothing => None,
+        VisibleParts::Cut(payload) => {
+            let text = EventText { id: &event.id, topic: &event.topic, payload: &payload, occurred_at: event.occurred_at };
+            let (object, owner) = (event.object.clone(), event.owner.clone());
+            Some(Arc::new(CommittedEvent::new(event.seq, &text, object, owner, event.depth)))
+        }
     }
 }
 
@@ -132,6 +158,8 @@ struct Onlooker<'a> {
     caller: &'a Caller,
     /// The caller's permit for scans, if the caller already has one.
     permit: Option<&'a Arc<ScanPermit>>,
+    /// The event, if the feed has just published it.
+    live: Option<&'a CommittedEvent>,
 }
 
 impl Onlooker<'_> {
@@ -228,10 +256,10 @@ impl Onlooker<'_> {
             scope => scope.condition(object),
         };
         let mut hidden = Vec::new();
-        let mut shown: Vec<(&str, &str)> = Vec::new();
+        let mut shown: Vec<(&'static str, &str)> = Vec::new();
         for name in ["before", "after"] {
             let Some(raw) = raw_of(payload, name).filter(|raw| *raw != "null") else { continue };
-            match self.meets(registry, object, &condition, raw).await? {
+            match self.meets(registry, object, &condition, (name, raw)).await? {
                 true => shown.push((name, raw)),
                 false => hidden.push(name),
             }
@@ -248,7 +276,7 @@ impl Onlooker<'_> {
         if let Some(seen) = access.seen() {
             let mut readable = Vec::with_capacity(shown.len());
             for (name, raw) in shown {
-                let cells = self.readable_cells(registry, seen, raw).await?;
+                let cells = self.readable_cells(registry, seen, (name, raw)).await?;
                 changed.push((name, cut_image(seen, &cells, raw)));
                 readable.push((name, cells));
             }
@@ -263,7 +291,7 @@ impl Onlooker<'_> {
     }
 
     /// For each column that the caller knows, whether its cell in a record's image can be read.
-    async fn readable_cells(&self, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
+    async fn readable_cells(&self, registry: &Registry, seen: &Seen, named: (&'static str, &str)) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
         // The cells of several columns may have the same condition, so its result is kept.
         let mut results: Vec<(&Arc<Condition>, bool)> = Vec::new();
@@ -276,7 +304,7 @@ impl Onlooker<'_> {
             cells.push(match known {
                 Some(meets) => meets,
                 None => {
-                    let meets = self.meets(registry, &seen.whole, readable, raw).await?;
+                    let meets = self.meets(registry, &seen.whole, readable, named).await?;
                     results.push((readable, meets));
                     meets
                 }
@@ -287,7 +315,13 @@ impl Onlooker<'_> {
 
     /// Whether a record's image meets a condition. If the image lacks a column, a test of the column counts as false. A condition
     /// on related rows also counts as false, if the row that leads to them no longer exists.
-    async fn meets(&self, registry: &Registry, object: &Arc<Object>, condition: &Condition, raw: &str) -> Result<bool> {
+    async fn meets(
+        &self,
+        registry: &Registry,
+        object: &Arc<Object>,
+        condition: &Condition,
+        (name, raw): (&'static str, &str),
+    ) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
         let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
         let condition = condition.clone().decided_by(&is_there);
@@ -300,6 +334,7 @@ impl Onlooker<'_> {
         }
         let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
+        let shared = self.shared_decision(registry.version, name, &condition);
         let asked = Arc::new((Arc::clone(object), condition.clone(), image));
         let found = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
             let asked = Arc::clone(&asked);
@@ -310,7 +345,28 @@ impl Onlooker<'_> {
                 Ok(!rows.is_empty())
             })
         });
-        found.await
+        let Some(shared) = shared else { return found.await };
+        let wait = Duration::from_millis(SHARED_MS.unsigned_abs());
+        // A stream that waited in vain looks again. The event is no longer new then, so the stream reads by itself.
+        let Ok(meets) = tokio::time::timeout(wait, shared.get_or_try_init(|| found)).await else {
+            return Err(Error::new(Code::Unavailable, "The server is busy. Try again later."));
+        };
+        let meets = *meets?;
+        // Another caller may have read it.
+        self.app.recheck(self.caller).await?;
+        Ok(meets)
+    }
+
+    /// The decision that other streams share. `None` if the event is not new.
+    fn shared_decision(&self, schema: i64, image: &'static str, condition: &Condition) -> Option<SharedDecision> {
+        let event = self.live?;
+        let is_new = (0..SHARED_MS).contains(&(self.app.now() - event.occurred_at));
+        // A search through texts waits for a permit of the caller, and no other caller should wait for that.
+        if !is_new || condition.reads_texts() {
+            return None;
+        }
+        let question = ImageQuestion { schema, image, condition: condition.clone() };
+        self.app.feed().decisions().of(event.seq, question)
     }
 }
 

@@ -304,7 +304,8 @@ impl OpenStream {
                     if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
                         self.renewed_for = event.seq;
-                        self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event));
+                        let is_live = self.reader.is_live();
+                        self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event, is_live));
                         continue;
                     }
                     match shown {
@@ -319,7 +320,8 @@ impl OpenStream {
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
                             tokio::time::sleep(LOOK_PAUSE).await;
                             Box::pin(self.look_again()).await?;
-                            self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event));
+                            let is_live = self.reader.is_live();
+                            self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event, is_live));
                         }
                         Err(error) => {
                             tracing::warn!(error.cause = %error, "the visible parts of an event could not be determined; the stream ends");
@@ -412,9 +414,16 @@ struct PartsCheck {
 }
 
 impl PartsCheck {
-    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>) -> PartsCheck {
+    /// `is_live` says whether the event comes from the feed, so that other streams need the same decisions now.
+    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>, is_live: bool) -> PartsCheck {
         let (app, caller, checked) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
-        PartsCheck { event, look: tokio::spawn(async move { app.shown_event(&caller, None, &checked).await }) }
+        let look = tokio::spawn(async move {
+            match is_live {
+                true => app.shown_live_event(&caller, &checked).await,
+                false => app.shown_event(&caller, None, &checked).await,
+            }
+        });
+        PartsCheck { event, look }
     }
 }
 
@@ -447,7 +456,7 @@ async fn next_shown(
             if is_shown_whole(caller, &event) {
                 return Some(Next::Event(Arc::clone(&event), Ok(Some(event))));
             }
-            parts_check.insert(PartsCheck::begin(app, caller, event))
+            parts_check.insert(PartsCheck::begin(app, caller, event, reader.is_live()))
         }
     };
     let shown = (&mut under_way.look).await.map_err(Error::internal).and_then(|shown| shown);

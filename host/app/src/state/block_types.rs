@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::base::stored::Place;
-use crate::caller::{Authority, Caller};
+use crate::caller::Caller;
 use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
 use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 
@@ -193,28 +193,10 @@ impl InstalledBlock {
         self.usage.of(kind, name)
     }
 
-    /// A caller with the block's rights, and with the invoker's stamps. The rights are not yet limited to those of the block's
-    /// maker. [`App::block_caller`] does that.
-    pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
-        let subject = invoker.variables(0);
-        let held = match &invoker.authority {
-            Authority::Own(permissions) => Arc::clone(permissions),
-            // If the invoker is a block, only the rights that it has for itself count as the caller's.
-            Authority::Block { plain, .. } => Arc::clone(plain),
-        };
-        Caller {
-            principal: invoker.principal.clone(),
-            authority: Authority::Block {
-                name: self.name().into(),
-                plain: Arc::new(self.plain.as_ref().clone().with_subject(subject.clone())),
-                as_caller: Arc::new(self.as_caller.as_ref().clone().with_subject(subject)),
-                caller: held,
-            },
-            depth: invoker.depth,
-            quota_owner: invoker.quota_owner.clone(),
-            answer_left: invoker.answer_left.clone(),
-            basis: invoker.basis.clone(),
-        }
+    /// The rights that the manifest asks for: first the rights of the block for itself, then its rights as its caller. They are
+    /// not yet limited to those of the block's maker. [`App::block_caller`] does that.
+    pub(crate) fn asked(&self) -> [Arc<Permissions>; 2] {
+        [Arc::clone(&self.plain), Arc::clone(&self.as_caller)]
     }
 
     /// When this version was installed, in milliseconds since the epoch.

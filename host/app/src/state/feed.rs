@@ -11,6 +11,8 @@ use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
+use crate::state::event_decisions::EventDecisions;
+
 /// The maximum number of events that a reader may be behind. A reader that is further behind is disconnected.
 pub(crate) const BEHIND_MAX: usize = 1024;
 /// The maximum number of bytes of events that a reader may be behind.
@@ -50,6 +52,7 @@ pub struct Feed {
     position: Arc<AtomicI64>,
     /// Whether the feed has begun, so that its position is known.
     started: watch::Sender<bool>,
+    decisions: Arc<EventDecisions>,
 }
 
 /// Takes committed events from the feed's queue and publishes them to the readers. There is only one pump, which runs in the
@@ -78,6 +81,7 @@ impl Feed {
             sender: sender.clone(),
             position: Arc::clone(&position),
             started: watch::Sender::new(false),
+            decisions: Arc::default(),
         };
         (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
@@ -121,6 +125,11 @@ impl Feed {
     /// The number of the last event that was published, or is being published.
     pub fn position(&self) -> i64 {
         self.position.load(Ordering::SeqCst)
+    }
+
+    /// The decisions about the newest events, which streams share.
+    pub(crate) fn decisions(&self) -> &EventDecisions {
+        &self.decisions
     }
 
     /// A receiver of the events that are published from now on.

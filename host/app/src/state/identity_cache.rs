@@ -8,6 +8,7 @@ use blockbase_query::Permissions;
 use blockbase_store::Maker;
 use parking_lot::RwLock;
 
+use crate::caller::block_rights::{BlockRights, RightsOfParties};
 use crate::caller::check_basis::CheckedRights;
 use crate::caller::identity::Identity;
 use crate::caller::maker_rights::MakerRights;
@@ -19,6 +20,8 @@ pub(crate) const KEPT_MS: i64 = 3_000;
 const KEPT_MAX: usize = 20_000;
 /// The maximum number of entries for callers who view the service as a role.
 const VIEWS_MAX: usize = 500;
+/// The maximum number of rights of blocks for their invokers. If there are more, all are dropped and computed again.
+const BLOCK_RIGHTS_MAX: usize = 2_000;
 
 /// A caller's rights, limited to those of a role, and the time when they were limited.
 struct View {
@@ -37,6 +40,9 @@ pub(crate) struct IdentityCache {
     /// Rights limited to a role. The key has the role and the memory address of the full rights. The full rights are kept in
     /// memory, so that no other rights get the same address.
     by_view: RwLock<HashMap<(String, usize), View>>,
+    /// The rights of blocks for their invokers, by the addresses of the rights that they were computed from. Those rights are kept
+    /// in memory too, so that no other rights get the same addresses.
+    by_block: RwLock<HashMap<(usize, usize), Arc<BlockRights>>>,
     /// Whether a user with a credential exists, and the time at which that was read.
     has_users: RwLock<Option<(bool, i64)>>,
     /// Increases each time the cache is cleared. Identities that were read before that are not put into the cache.
@@ -155,6 +161,23 @@ impl IdentityCache {
         cut
     }
 
+    /// The rights of a block that were computed from exactly these rights. They are as old as the rights that they come from, so
+    /// they need no time of their own.
+    pub(crate) fn block_rights(&self, parties: &RightsOfParties) -> Option<Arc<BlockRights>> {
+        self.by_block.read().get(&parties.addresses()).filter(|kept| kept.are_of(parties)).cloned()
+    }
+
+    pub(crate) fn keep_block_rights(&self, rights: &Arc<BlockRights>, generation: u64) {
+        let mut kept = self.by_block.write();
+        if self.generation.load(Ordering::Acquire) != generation {
+            return;
+        }
+        if kept.len() >= BLOCK_RIGHTS_MAX {
+            kept.clear();
+        }
+        kept.insert(rights.addresses(), Arc::clone(rights));
+    }
+
     /// Whether a user with a credential exists.
     pub(crate) fn has_users(&self, now: i64) -> Option<bool> {
         let kept = *self.has_users.read();
@@ -178,13 +201,71 @@ impl IdentityCache {
     /// Clears the cache, because users, roles, keys or sessions changed here.
     pub(crate) fn forget(&self) {
         let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
-        let mut views = self.by_view.write();
+        let (mut views, mut blocks) = (self.by_view.write(), self.by_block.write());
         let mut has_users = self.has_users.write();
         self.generation.fetch_add(1, Ordering::Release);
         kept.clear();
         makers.clear();
         views.clear();
+        blocks.clear();
         *public = None;
         *has_users = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_query::Variables;
+
+    use super::*;
+
+    fn rights() -> Arc<Permissions> {
+        Arc::new(Permissions::new(Vec::new(), None))
+    }
+
+    /// The same rights in memory, for a user with this id.
+    fn parties(of: &RightsOfParties, user_id: Option<&str>) -> RightsOfParties {
+        RightsOfParties {
+            asked: of.asked.clone(),
+            invoker: Arc::clone(&of.invoker),
+            maker: of.maker.clone(),
+            subject: Variables { user_id: user_id.map(str::to_owned), ..Variables::default() },
+        }
+    }
+
+    #[test]
+    fn rights_of_a_block_are_found_only_by_the_rights_that_they_come_from() {
+        let cache = IdentityCache::default();
+        let known = RightsOfParties {
+            asked: [rights(), rights()],
+            invoker: rights(),
+            maker: Some(rights()),
+            subject: Variables::default(),
+        };
+        let same = || parties(&known, None);
+        let keep = |generation: u64| {
+            let rights = Arc::new(BlockRights::new("block", &Maker::default(), same(), generation, 0));
+            cache.keep_block_rights(&rights, generation);
+        };
+        keep(cache.generation());
+        assert!(cache.block_rights(&same()).is_some());
+        for other in [
+            parties(&known, Some("u")),
+            RightsOfParties { asked: [rights(), Arc::clone(&known.asked[1])], ..same() },
+            RightsOfParties { asked: [Arc::clone(&known.asked[0]), rights()], ..same() },
+            RightsOfParties { invoker: rights(), ..same() },
+            RightsOfParties { maker: Some(rights()), ..same() },
+            RightsOfParties { maker: None, ..same() },
+        ] {
+            assert!(cache.block_rights(&other).is_none());
+        }
+        // After a change of accounts nothing is found, and rights that were computed before it are not kept.
+        let before = cache.generation();
+        cache.forget();
+        assert!(cache.block_rights(&same()).is_none());
+        keep(before);
+        assert!(cache.block_rights(&same()).is_none());
+        keep(cache.generation());
+        assert!(cache.block_rights(&same()).is_some());
     }
 }

@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use super::of_version::OfVersion;
 use super::{Access, Action, Decision, GrantContext, KnownObjects};
 
-/// The compiled conditions of one caller's grants, for one version of the schema.
+/// The accesses that one caller's decisions give, for one version of the schema. It belongs to rights that never change, so that
+/// the same object and action always have the same decision.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Mutex<OfVersion<CachedAccess>>);
+pub struct Compiled(Mutex<OfVersion<CachedAccess>>);
 
 #[derive(Debug, Default)]
 struct CachedAccess {
@@ -30,13 +31,7 @@ impl PartialEq for Compiled {
 
 impl Compiled {
     /// The access that [`Decision::on`] gives, from the cache if the decision can be cached.
-    pub(super) fn access(
-        &self,
-        decision: Decision,
-        grant_context: &GrantContext<'_>,
-        object: &Arc<Object>,
-        action: Action,
-    ) -> Access {
+    pub fn access(&self, decision: Decision, grant_context: &GrantContext<'_>, object: &Arc<Object>, action: Action) -> Access {
         if !decision.is_kept() {
             return decision.on(grant_context, object);
         }
@@ -53,7 +48,7 @@ impl Compiled {
     }
 
     /// Returns the result of `make`, which is computed once for each version of the schema.
-    pub(super) fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
+    pub fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
         if let Some(known) = self.0.lock().of(version).and_then(|made| made.known.get(&action)) {
             return Arc::clone(known);
         }

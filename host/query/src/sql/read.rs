@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
-use super::related::{Page, is_in_order_of_index};
+use super::related::{Page, is_by_creation, is_in_order_of_index};
 use super::search::trigram_query;
 use super::write::link_sides;
 use super::writer::{Lead, Place, Writer};
@@ -96,7 +96,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
-            let tests = writer.page_tests(&plan.object, &plan.selection, &Page { keys: &keys, limit, offset });
+            let page = Page { keys: &keys, is_by_creation: is_by_creation(plan), limit, offset };
+            let tests = writer.page_tests(&plan.object, &plan.selection, &page);
             writer.where_clause(&tests);
         }
         _ => writer.selection(&plan.object, &plan.selection),

@@ -12,8 +12,9 @@
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
-//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows of
-//!   the page. Otherwise rows are judged in their order until the page is full.
+//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows
+//!   of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the foreign
+//!   key. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -37,6 +38,10 @@ const FOUND_MAX: usize = 1000;
 /// The maximum number of rows to which the related rows of a probe lead. If more rows of a million meet the condition, a page is
 /// full sooner when rows are judged in their order.
 const FEW_MAX: usize = 4000;
+/// The maximum number of related rows whose first rows are read, one after the other.
+const HEADS_MAX: usize = 100;
+/// The maximum number of rows that a page reads and skips, if the first rows of each related row are read.
+const HEAD_ROWS_MAX: i64 = 200;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
@@ -48,6 +53,8 @@ const REPEATED_VALUES_MAX: usize = 1000;
 /// A page in the order of an index: its order as SQL, and the number of rows that it reads and skips.
 pub(super) struct Page<'a> {
     pub(super) keys: &'a str,
+    /// Whether the rows of one foreign key are in this order in the index of the foreign key.
+    pub(super) is_by_creation: bool,
     pub(super) limit: i64,
     pub(super) offset: i64,
 }
@@ -65,6 +72,20 @@ pub(super) fn is_in_order_of_index(plan: &ListPlan) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a list is in the order of creation, in one direction or the other.
+pub(super) fn is_by_creation(plan: &ListPlan) -> bool {
+    is_in_order_of_index(plan)
+        && plan.order.first().is_some_and(|(first, _)| plan.object.columns[*first].name == system::CREATED_AT)
+}
+
+/// What the probe of a page found.
+struct Probed {
+    /// SQL that tests whether `svc_few` has all rows that can be on the page. It is also true if another table has them.
+    has_few: String,
+    /// Whether the statement has the table `svc_heads`.
+    has_heads: bool,
 }
 
 impl Writer {
@@ -111,17 +132,18 @@ impl Writer {
         };
         let probed = rows.map(|rows| {
             let is_full = self.top(object, selection, page.keys, &rows);
-            let has_few = self.probe(object, selection, &is_full);
-            (rows, is_full, has_few)
+            let found = self.probe(object, selection, page, &is_full, &rows);
+            (rows, is_full, found)
         });
         self.first_rows(object, selection, Some(page.keys));
         let mut tests = self.scope_and_beginning(object, selection);
         tests.extend(self.conditions_by(object, parts, Way::Page));
-        let Some((rows, is_full, Some(has_few))) = probed else { return tests };
+        let Some((rows, is_full, Some(Probed { has_few, has_heads }))) = probed else { return tests };
+        let heads = if has_heads { "SELECT svc_place FROM svc_heads UNION ALL " } else { "" };
         vec![format!(
-            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL SELECT svc_place FROM svc_few WHERE {has_few} UNION \
-             ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 \
-             ELSE {rows} END))",
+            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL {heads}SELECT svc_place FROM svc_few WHERE \
+             {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN \
+             {has_few} THEN 0 ELSE {rows} END))",
             quote(object.name()),
             tests.join(" AND "),
             page.keys
@@ -156,39 +178,64 @@ impl Writer {
     /// Adds `svc_few`, which has the rows of the selection if a condition on related rows leads to few of them. Returns SQL that
     /// tests whether this table has all of them. `None` if no condition leads to rows. If the page `is_full` already, the table is
     /// empty.
-    fn probe(&mut self, object: &Object, selection: &Selection, is_full: &str) -> Option<String> {
+    ///
+    /// If very few foreign keys lead to rows, `svc_heads` has the first rows of each in the order of the page, and `svc_few` is
+    /// empty.
+    fn probe(&mut self, object: &Object, selection: &Selection, page: &Page<'_>, is_full: &str, rows: &str) -> Option<Probed> {
         let parts = &selection.conditions;
-        let limit = |max: usize| format!(" LIMIT CASE WHEN {is_full} THEN 0 ELSE {} END", max + 1);
+        let limit = |is_done: &str, max: usize| format!(" LIMIT CASE WHEN {is_done} THEN 0 ELSE {} END", max + 1);
         let lead = lead_of_page(object, parts)?;
+        let mut others = self.scope_and_beginning(object, selection);
+        for (_, part) in parts.iter().enumerate().filter(|(place, _)| *place != lead) {
+            others.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
+        }
+        let table = quote(object.name());
+        let mut has_heads = None;
         let found = match &parts[lead] {
             Condition::Related(related) => {
                 let mut list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
-                list.push_str(&limit(FOUND_MAX));
+                list.push_str(&limit(is_full, FOUND_MAX));
                 self.add_table("svc_found", list);
                 let has_few = format!("(SELECT count(*) FROM svc_found) <= {FOUND_MAX}");
                 let key = key_of(object, related);
+                let is_short = page.limit.saturating_add(page.offset) <= HEAD_ROWS_MAX;
+                if is_short && page.is_by_creation && matches!(related.shape, RelationShape::Forward { .. }) {
+                    let are_very_few = format!("(NOT ({is_full}) AND (SELECT count(*) FROM svc_found) <= {HEADS_MAX})");
+                    let mut tests = vec![format!("{table}.{key} = svc_found.svc_key")];
+                    tests.extend(others.iter().cloned());
+                    // A table of SQLite's FROM cannot refer to the tables before it, but the argument of a function can.
+                    self.add_table(
+                        "svc_heads",
+                        format!(
+                            "SELECT svc_head.value AS svc_place FROM svc_found CROSS JOIN json_each((SELECT \
+                             json_group_array(svc_rowid) FROM (SELECT svc_rowid FROM {table} WHERE {} ORDER BY {} LIMIT {rows}))) \
+                             AS svc_head WHERE {are_very_few}",
+                            tests.join(" AND "),
+                            page.keys
+                        ),
+                    );
+                    has_heads = Some(are_very_few);
+                }
                 Some((format!("{key} IN (SELECT svc_key FROM svc_found WHERE {has_few})"), has_few))
             }
             _ => None,
         };
-        let mut tests = self.scope_and_beginning(object, selection);
-        for (place, part) in parts.iter().enumerate() {
-            match &found {
-                Some((test, _)) if place == lead => tests.push(test.clone()),
-                _ if place == lead => tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByList)),
-                _ => tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow)),
-            }
-        }
-        let table = quote(object.name());
+        let mut tests = match &found {
+            Some((test, _)) => vec![test.clone()],
+            None => self.conditions_by(object, std::slice::from_ref(&parts[lead]), Way::ByList),
+        };
+        tests.extend(others);
+        let is_done = has_heads.as_ref().map_or_else(|| is_full.to_owned(), |has_heads| format!("{is_full} OR {has_heads}"));
         self.add_table(
             "svc_few",
-            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {}{}", tests.join(" AND "), limit(FEW_MAX)),
+            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {}{}", tests.join(" AND "), limit(&is_done, FEW_MAX)),
         );
         let has_few = format!("(SELECT count(*) FROM svc_few) <= {FEW_MAX}");
-        Some(match found {
+        let has_few = match found {
             Some((_, found_few)) => format!("({found_few} AND {has_few})"),
             None => has_few,
-        })
+        };
+        Some(Probed { has_few, has_heads: has_heads.is_some() })
     }
 
     /// Writes the tests of a selection that read no related rows, or only one.

@@ -231,6 +231,54 @@ on_both_engines! {
         assert_eq!(refusal(&both, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
     }
 
+    async fn a_change_of_rights_or_of_the_schema_counts_at_the_next_call(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let calls = json!({ "resource": "reach:run", "actions": ["read"] });
+        let reads = |state: &str| json!([calls, { "resource": "task", "actions": ["read"], "where": { "state": state } }]);
+        role(&admin, "lead", json!([{ "resource": "blocks", "actions": ["manage"] }, calls, { "resource": "task", "actions": ["read"] }])).await;
+        role(&admin, "worker", reads("open")).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let (ann, ann_id) = user(&admin, "ann", Some("worker")).await;
+        let (bob, _) = user(&admin, "bob", Some("worker")).await;
+        for (title, state) in [("a", "open"), ("b", "done"), ("c", "open")] {
+            admin.make("task", json!({ "title": title, "state": state })).await;
+        }
+        let ask = |mut grant: Value| {
+            grant.as_object_mut().unwrap().extend(json!({ "resource": "task", "actions": ["read"], "as": "caller" }).as_object().unwrap().clone());
+            json!([grant])
+        };
+        let made = installed(&lead, "", ask(json!({}))).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        // The second call of each caller has the rights that were computed for the first one.
+        for _ in 0..2 {
+            assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["a".to_owned(), "c".to_owned()], vec!["a".to_owned(), "c".to_owned()]));
+        }
+        let changed = admin.patch("/api/v1/roles/worker", json!({ "permissions": reads("done") })).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        for _ in 0..2 {
+            assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["b".to_owned()], vec!["b".to_owned()]));
+        }
+        // The stored condition follows a rename.
+        assert_eq!(admin.patch("/api/v1/objects/task/fields/state", json!({ "name": "phase" })).await.status, 200);
+        assert_eq!(titles(&ann).await, ["b"]);
+        // Another role adds rows for one of the callers only.
+        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        assert_eq!(admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": "reader" })).await.status, 200);
+        assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["a".to_owned(), "b".to_owned(), "c".to_owned()], vec!["b".to_owned()]));
+        // An upgrade narrows what the block asks for.
+        let narrow = version("1.1.0", ask(json!({ "where": { "phase": "open" } }))).await;
+        let upgraded = lead.install("?upgrade=true&allowNewPermissions=true", narrow).await;
+        assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["a".to_owned(), "c".to_owned()], vec![]));
+        // If the maker loses the right, the next call of each caller lacks it too.
+        let lost = admin.patch("/api/v1/roles/lead", json!({ "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await;
+        assert_eq!(lost.status, 200, "{}", lost.text);
+        for who in [&ann, &bob] {
+            assert_eq!(refusal(who, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
+        }
+    }
+
     async fn own_rows_of_callers_need_a_right_to_own_rows_of_a_key(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

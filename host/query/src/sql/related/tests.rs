@@ -127,6 +127,18 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     let [sorted, _] = written(Dialect::Sqlite, "project", some, "state");
     assert!(sorted.contains(list) && !sorted.contains("WITH"), "{sorted}");
 
+    // The index of a foreign key has its rows in the order of their creation.
+    let to_one = json!({ "project": { "kind": 1 } });
+    for (sort, has_heads) in [("", true), ("created_at", true), ("kind", false), ("id", false)] {
+        let [page, total] = written(Dialect::Sqlite, "task", to_one.clone(), sort);
+        assert_eq!(
+            (page.contains("svc_heads AS MATERIALIZED"), page.contains("FROM svc_heads UNION")),
+            (has_heads, has_heads),
+            "{page}"
+        );
+        assert!(page.contains("svc_few AS MATERIALIZED") && !total.contains("svc_heads"), "{page} {total}");
+    }
+
     // Other tests may leave few rows, which are tested one by one.
     let beside = json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } });
     let [_, total] = written(Dialect::Sqlite, "project", beside, "");

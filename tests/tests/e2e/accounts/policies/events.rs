@@ -3,7 +3,7 @@
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{World, path, world};
+use super::{World, define, of_my_teams, path, world};
 use crate::accounts::roles::{role, user};
 use crate::events::Stream;
 
@@ -86,6 +86,72 @@ on_both_engines! {
             }
             assert_eq!(shown["payload"]["id"], json!(b), "{shown}");
         }
+    }
+
+    async fn each_event_is_decided_anew_for_all_streams_of_a_policy(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        let notes = json!({ "resource": "note", "actions": ["read"] });
+        for team in ["one", "two"] {
+            let tasks = json!({ "resource": "task", "actions": ["read"], "where": { "team": { "name": team } } });
+            role(&admin, team, json!([notes, tasks])).await;
+        }
+        let own = json!({ "resource": "task", "actions": ["read"], "where": of_my_teams(), "fields": { "read": { "except": ["points"] } } });
+        role(&admin, "member", json!([notes, own])).await;
+        let (ann, _) = user(&admin, "ann", Some("one")).await;
+        let (bob, _) = user(&admin, "bob", Some("one")).await;
+        let (cid, _) = user(&admin, "cid", Some("two")).await;
+        let (dan, dan_id) = user(&admin, "dan", Some("member")).await;
+        let (eve, eve_id) = user(&admin, "eve", Some("member")).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        let membership = admin.make("member", json!({ "user_id": dan_id, "team_id": team })).await;
+        let task = admin.make("task", json!({ "title": "first", "team_id": team, "points": 3 })).await;
+        let mut streams = Vec::new();
+        for who in [&ann, &bob, &cid, &dan, &eve] {
+            streams.push(Stream::open(who, "?topics=data.%23").await);
+        }
+        // On Postgres, a stream may begin with events from a moment before it.
+        admin.make("note", json!({ "text": "begin" })).await;
+        for stream in &mut streams {
+            while stream.event().await["topic"] != "data.note.created" {}
+        }
+        // Changes the task, and returns for each stream whether it shows that, and whether with the points. Every stream shows the note
+        // after it, so the change has been decided by then.
+        let mut changed = async |title: &str| {
+            admin.patch(&path(&task), json!({ "title": title })).await.data();
+            admin.make("note", json!({ "text": title })).await;
+            let mut shown = Vec::new();
+            for stream in &mut streams {
+                let (mut of_task, mut event) = ("hidden", stream.event().await);
+                if event["topic"] == "data.task.updated" {
+                    assert_eq!(event["payload"]["after"]["title"], json!(title), "{event}");
+                    of_task = if event["payload"]["after"]["points"] == json!(3) { "whole" } else { "cut" };
+                    event = stream.event().await;
+                }
+                assert_eq!((&event["topic"], &event["payload"]["after"]["text"]), (&json!("data.note.created"), &json!(title)), "{event}");
+                shown.push(of_task);
+            }
+            shown
+        };
+        let rename = async |name: &str| {
+            admin.patch(&format!("/api/v1/data/team/{team}"), json!({ "name": name })).await.data();
+        };
+        assert_eq!(changed("a").await, ["whole", "whole", "hidden", "cut", "hidden"]);
+        rename("none").await;
+        assert_eq!(changed("b").await, ["hidden", "hidden", "hidden", "cut", "hidden"]);
+        rename("two").await;
+        assert_eq!(admin.delete(&format!("/api/v1/data/member/{membership}")).await.status, 204);
+        admin.make("member", json!({ "user_id": eve_id, "team_id": team })).await;
+        assert_eq!(changed("c").await, ["hidden", "hidden", "whole", "hidden", "cut"]);
+        rename("one").await;
+        assert_eq!(changed("d").await, ["whole", "whole", "hidden", "hidden", "cut"]);
+        // The condition of a role changes, and the streams of its users follow it.
+        let other = json!([notes, { "resource": "task", "actions": ["read"], "where": { "team": { "name": "two" } } }]);
+        assert_eq!(admin.patch("/api/v1/roles/one", json!({ "permissions": other })).await.status, 200);
+        assert_eq!(changed("e").await, ["hidden", "hidden", "hidden", "hidden", "cut"]);
+        rename("two").await;
+        assert_eq!(changed("f").await, ["whole", "whole", "whole", "hidden", "cut"]);
     }
 
     async fn events_of_links_list_what_can_be_read(server: Server) {

@@ -1,0 +1,99 @@
+//! The GraphQL schemas of many roles that each know other fields, and the start of a server with many roles.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use super::Options;
+use super::teams::user_with;
+use crate::cluster::Cluster;
+use crate::events::subject::Subject;
+use crate::identity::median;
+use crate::report::{Table, grouped};
+use crate::side::Side;
+use crate::surfaces::schema::{INTROSPECTION, timed};
+
+const OBJECTS: usize = 4;
+const FIELDS: usize = 25;
+/// The number of starts whose median is the time of a start.
+const STARTS: usize = 9;
+/// How long the server idles before its memory is measured.
+const QUIET: Duration = Duration::from_secs(3);
+
+pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (String, Table) {
+    let mut subject = Subject::start(&options.binary, cluster, "schemas_of_roles", &[]).await;
+    for object in 0..OBJECTS {
+        let fields: Vec<Value> = (0..FIELDS).map(|field| json!({ "name": format!("f{field}"), "type": "integer" })).collect();
+        subject.side.post("/api/v1/objects", &json!({ "name": format!("sheet{object}"), "fields": fields })).await;
+    }
+    let start_without = start(&mut subject).await;
+    let mut members = Vec::with_capacity(options.roles);
+    for role in 0..options.roles {
+        members.push(user_with(&subject.side, &format!("role{role}"), &grants(role)).await);
+    }
+    let start_with = start(&mut subject).await;
+    for member in &mut members {
+        member.address.clone_from(&subject.side.address);
+    }
+    tokio::time::sleep(QUIET).await;
+    let (before, _) = subject.memory_mib();
+    let admin = ask(&subject.side).await;
+    let (with_one, _) = subject.memory_mib();
+    let (mut first, mut again) = (Vec::new(), Vec::new());
+    for times in [&mut first, &mut again] {
+        for member in &members {
+            times.push(ask(member).await);
+        }
+    }
+    tokio::time::sleep(QUIET).await;
+    let (after, peak) = subject.memory_mib();
+    subject.end().await;
+    let line = |name: &str, value: String| vec![name.to_owned(), value];
+    let rows = vec![
+        line("start without roles, ms", format!("{start_without:.0}")),
+        line("start with all roles, ms", format!("{start_with:.0}")),
+        line("introspection of the admin, first, µs", grouped(admin)),
+        line("introspection of a role, first, p50 µs", grouped(median(first))),
+        line("introspection of a role, second round, p50 µs", grouped(median(again))),
+        line("server before any GraphQL request, MiB", format!("{before:.0}")),
+        line("after the admin's schema, MiB", format!("{with_one:.0}")),
+        line("after the schemas of all roles, MiB", format!("{after:.0}")),
+        line("at its peak, MiB", format!("{peak:.0}")),
+        line("a schema of a role, KiB", format!("{:.0}", (after - with_one) * 1024.0 / options.roles as f64)),
+    ];
+    let title = format!("{} roles that know different fields of {OBJECTS} objects", options.roles);
+    (title, Table { head: vec!["", "measured"], rows })
+}
+
+/// Grants for all objects. Each role lacks another field.
+fn grants(role: usize) -> Value {
+    let (lacking, field) = (role / FIELDS % OBJECTS, format!("f{}", role % FIELDS));
+    let mut grants = vec![json!({ "resource": "data", "actions": ["read"] })];
+    for object in 0..OBJECTS {
+        let mut grant = json!({ "resource": format!("sheet{object}"), "actions": ["create", "read", "update"] });
+        if object == lacking {
+            grant["fields"] = json!({ "read": { "except": [field] }, "write": { "except": [field] } });
+        }
+        grants.push(grant);
+    }
+    Value::Array(grants)
+}
+
+/// Starts the server several times. Returns the median time of a start, in milliseconds.
+async fn start(subject: &mut Subject<'_>) -> f64 {
+    let mut times = Vec::with_capacity(STARTS);
+    for _ in 0..STARTS {
+        subject.stop();
+        subject.start_again();
+        times.push(subject.process().started_in.as_secs_f64() * 1e3);
+    }
+    median(times)
+}
+
+/// The time of a complete introspection, in microseconds.
+async fn ask(side: &Side) -> f64 {
+    let mut stream = TcpStream::connect(&side.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    timed(side, &mut stream, INTROSPECTION).await.as_secs_f64() * 1e6
+}

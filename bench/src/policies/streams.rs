@@ -1,0 +1,160 @@
+//! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that only
+//! the streams of one role show it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::Options;
+use super::teams::{Teams, tasks_of, user_with};
+use crate::cluster::Cluster;
+use crate::events::clock::{Clock, Writes, marked, percentiles};
+use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMIT_OF_STREAMS, OPENING, QUIET, listen, raise_descriptors};
+use crate::events::subject::Subject;
+use crate::load::{exchange, request};
+use crate::report::{Table, grouped};
+
+/// The writes for warming up, before any stream is open.
+const WARM: usize = 100;
+
+pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, streams: usize) -> (String, Table) {
+    raise_descriptors(streams as u64 + DESCRIPTORS_BESIDE);
+    let mut subject = Subject::start(&options.binary, cluster, "streams_of_roles", &[LIMIT_OF_STREAMS]).await;
+    let teams = Teams::make(&subject.side, options.roles).await;
+    let mut tokens = Vec::with_capacity(options.roles);
+    for team in 0..options.roles {
+        let permissions = json!([{ "resource": "task", "actions": ["read"], "where": tasks_of(team) }]);
+        tokens.push(user_with(&subject.side, &format!("team{team}"), &permissions).await.token.unwrap());
+    }
+    // The server restarts, because hashing passwords has left memory that does not belong to the streams.
+    subject.stop();
+    subject.start_again();
+    let mut database = subject.database().await;
+    let interval = Duration::from_millis(options.interval_ms);
+    let count = WARM + (options.seconds * 1000 / options.interval_ms).max(1) as usize;
+    let clock = Clock::start();
+    let writes = Writes::new(&subject.side, clock, count);
+    write_paced(&writes, &teams, 0..WARM, Duration::ZERO).await;
+    tokio::time::sleep(QUIET).await;
+    let (without, _) = subject.memory_mib();
+    let got = Arc::new(AtomicUsize::new(0));
+    let clients = open(&subject, &tokens, streams, clock, &got).await;
+    eprintln!("  {} streams open", clients.len());
+    tokio::time::sleep(QUIET).await;
+    let (open, _) = subject.memory_mib();
+    let (busy_before, transactions_before) = (subject.process().processor_time(), database.transactions().await);
+
+    let began = Instant::now();
+    write_paced(&writes, &teams, WARM..count, interval).await;
+    let written_in = began.elapsed();
+    let of_team = |team: usize| (team..streams).step_by(options.roles).len();
+    let expected: usize = (WARM..count).map(|number| of_team(number % options.roles)).sum();
+    while got.load(Ordering::Relaxed) < expected && began.elapsed() < written_in + LATE_MAX {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The streams that do not show an event may still decide that.
+    tokio::time::sleep(QUIET).await;
+    let missing = expected.saturating_sub(got.load(Ordering::Relaxed));
+    let busy = subject.process().processor_time().saturating_sub(busy_before);
+    let transactions = database.transactions().await.zip(transactions_before).map(|(after, before)| after - before);
+    let (_, peak) = subject.memory_mib();
+    let cut_off = clients.iter().filter(|client| client.is_finished()).count();
+    drop(database);
+    subject.end().await;
+    let (from_answer, from_request) = latencies(clients, &writes, options.roles).await;
+
+    let events = (count - WARM) as f64;
+    let line = |name: &str, value: String| vec![name.to_owned(), value];
+    let ([answer_p50, answer_p99], [request_p50, request_p99]) = (percentiles(&from_answer), percentiles(&from_request));
+    let mut rows = vec![
+        line("events", grouped(events)),
+        line("not delivered", grouped(missing as f64)),
+        line("streams cut off", grouped(cut_off as f64)),
+        line("answer → client p50 µs", answer_p50),
+        line("answer → client p99 µs", answer_p99),
+        line("request → client p50 µs", request_p50),
+        line("request → client p99 µs", request_p99),
+        line("slowest, from the request, µs", grouped(from_request.max() as f64)),
+        line("processor time of the server, ms an event", format!("{:.1}", busy.as_secs_f64() * 1e3 / events)),
+        line("server without streams, MiB", format!("{without:.0}")),
+        line("with them open, MiB", format!("{open:.0}")),
+        line("at its peak, MiB", format!("{peak:.0}")),
+    ];
+    if let Some(transactions) = transactions {
+        rows.push(line("transactions of Postgres an event", format!("{:.1}", transactions as f64 / events)));
+    }
+    let title = format!(
+        "{} streams of {} roles with a policy through a relation, an event each {} ms",
+        grouped(streams as f64),
+        options.roles,
+        options.interval_ms
+    );
+    (title, Table { head: vec!["", "measured"], rows })
+}
+
+/// Sends one write after the other on one connection. The team of a write is its number, in turn.
+async fn write_paced(writes: &Writes, teams: &Teams, numbers: Range<usize>, interval: Duration) {
+    let mut stream = TcpStream::connect(&writes.side.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut buffer, mut due) = (Vec::new(), Instant::now());
+    for number in numbers {
+        tokio::time::sleep_until(due.into()).await;
+        let project = teams.project_of_team(number % teams.count);
+        let body = format!(r#"{{"title":"{}","priority":1,"project_id":"{project}"}}"#, marked(number));
+        let bytes = request("POST", writes.side.items, writes.side.token.as_deref(), Some(&body));
+        writes.sent.note(number);
+        let (status, _) = exchange(&mut stream, &bytes, &mut buffer).await;
+        writes.answered.note(number);
+        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&buffer));
+        due += interval;
+    }
+}
+
+/// Opens streams of all roles, in turn.
+async fn open(
+    subject: &Subject<'_>,
+    tokens: &[String],
+    count: usize,
+    clock: Clock,
+    got: &Arc<AtomicUsize>,
+) -> Vec<JoinHandle<Got>> {
+    let opening = Arc::new(Semaphore::new(OPENING));
+    let opened: Vec<_> = (0..count)
+        .map(|number| {
+            let (opening, address) = (Arc::clone(&opening), subject.side.address.clone());
+            let token = tokens[number % tokens.len()].clone();
+            tokio::spawn(async move {
+                let _place = opening.acquire().await.unwrap();
+                Subject::open_stream(&address, Some(&token), None).await.0
+            })
+        })
+        .collect();
+    let mut clients = Vec::with_capacity(count);
+    for stream in opened {
+        clients.push(tokio::spawn(listen(stream.await.unwrap(), clock, Arc::clone(got))));
+    }
+    clients
+}
+
+/// For each client, the times from the response and from the request to the event. The streams have ended. No stream may have shown
+/// an event of another team.
+async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes, roles: usize) -> (Histogram<u64>, Histogram<u64>) {
+    let (mut from_answer, mut from_request) = (Histogram::new(3).unwrap(), Histogram::new(3).unwrap());
+    for (client, got) in clients.into_iter().enumerate() {
+        for (number, at) in got.await.unwrap() {
+            assert_eq!(number as usize % roles, client % roles, "a stream showed an event of another team");
+            for (earlier, histogram) in [(&writes.answered, &mut from_answer), (&writes.sent, &mut from_request)] {
+                let earlier = earlier.get(number as usize).unwrap();
+                histogram.record(u64::from(at.saturating_sub(earlier))).unwrap();
+            }
+        }
+    }
+    (from_answer, from_request)
+}

@@ -1,0 +1,58 @@
+//! Teams: each has its projects, whose tasks only the team's role reaches.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::fill::BULK_RECORDS;
+use crate::identity::user;
+use crate::side::Side;
+
+const PROJECTS_OF_A_TEAM: usize = 10;
+
+/// The projects of all teams. Project `n` belongs to team `n % count`.
+pub(super) struct Teams {
+    pub(super) count: usize,
+    projects: Vec<Uuid>,
+}
+
+impl Teams {
+    pub(super) async fn make(admin: &Side, count: usize) -> Teams {
+        let field = json!({ "name": "team", "type": "text", "indexed": true });
+        admin.post("/api/v1/objects/project/fields", &field).await;
+        let mut projects = Vec::new();
+        let numbers: Vec<usize> = (0..count * PROJECTS_OF_A_TEAM).collect();
+        for chunk in numbers.chunks(BULK_RECORDS as usize) {
+            let project = |number: &usize| json!({ "name": format!("project {number}"), "team": name(number % count) });
+            let data: Vec<Value> = chunk.iter().map(project).collect();
+            let made = admin.post(&format!("{}/bulk", admin.projects), &json!({ "data": data })).await;
+            projects.extend(serde_json::from_value::<Vec<Uuid>>(made["ids"].clone()).unwrap());
+        }
+        Teams { count, projects }
+    }
+
+    /// The project of a task, and the number of its team. They are the same in each run, and tasks of one team are not neighbors.
+    pub(super) fn project_of(&self, task: u32) -> (Uuid, usize) {
+        let place = (task.wrapping_mul(0x9E37_79B1) >> 8) as usize % self.projects.len();
+        (self.projects[place], place % self.count)
+    }
+
+    /// A project of a team.
+    pub(super) fn project_of_team(&self, team: usize) -> Uuid {
+        self.projects[team]
+    }
+}
+
+fn name(team: usize) -> String {
+    format!("team {team}")
+}
+
+/// The policy of a team: tasks of its projects.
+pub(super) fn tasks_of(team: usize) -> Value {
+    json!({ "project": { "team": name(team) } })
+}
+
+/// Makes a role and a user who has it.
+pub(super) async fn user_with(admin: &Side, role: &str, permissions: &Value) -> Side {
+    admin.post("/api/v1/roles", &json!({ "name": role, "permissions": permissions })).await;
+    user(admin, role).await.0
+}
