@@ -13,12 +13,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
-use blockbase_schema::{Code, Error, Object, Registry, Resource, Result};
+use blockbase_schema::{Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -29,6 +30,9 @@ use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
 use crate::state::event_decisions::{ImageQuestion, SHARED_MS, SharedDecision};
+
+/// How long a stream waits for the decision that another stream reads. After that it reads by itself.
+const SHARED_WAIT: Duration = Duration::from_millis(500);
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,22 +340,31 @@ impl Onlooker<'_> {
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let shared = self.shared_decision(registry.version, name, &condition);
         let asked = Arc::new((Arc::clone(object), condition.clone(), image));
-        let found = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
+        let find = || {
             let asked = Arc::clone(&asked);
-            Box::pin(async move {
-                let (object, condition, image) = &*asked;
-                let statement = sql::image_meets(connection.dialect(), object, condition, image);
-                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-                Ok(!rows.is_empty())
+            self.app.read_metered_in(self.caller, self.permit, read.clone(), move |connection| {
+                let asked = Arc::clone(&asked);
+                Box::pin(async move {
+                    let (object, condition, image) = &*asked;
+                    let statement = sql::image_meets(connection.dialect(), object, condition, image);
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+                    Ok(!rows.is_empty())
+                })
             })
-        });
-        let Some(shared) = shared else { return found.await };
-        let wait = Duration::from_millis(SHARED_MS.unsigned_abs());
-        // A stream that waited in vain looks again. The event is no longer new then, so the stream reads by itself.
-        let Ok(meets) = tokio::time::timeout(wait, shared.get_or_try_init(|| found)).await else {
-            return Err(Error::new(Code::Unavailable, "The server is busy. Try again later."));
         };
-        let meets = *meets?;
+        let Some(shared) = shared else { return find().await };
+        let reads_itself = AtomicBool::new(false);
+        let decided = shared.get_or_try_init(|| {
+            reads_itself.store(true, Ordering::Relaxed);
+            find()
+        });
+        let mut decided = std::pin::pin!(decided);
+        let meets = match tokio::time::timeout(SHARED_WAIT, &mut decided).await {
+            Ok(meets) => *meets?,
+            Err(_) if reads_itself.load(Ordering::Relaxed) => *decided.await?,
+            // The reader of another stream may be slow because its caller has used up a share of the server.
+            Err(_) => return find().await,
+        };
         // Another caller may have read it.
         self.app.recheck(self.caller).await?;
         Ok(meets)

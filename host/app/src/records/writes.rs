@@ -15,6 +15,7 @@ mod references;
 mod request;
 mod shown;
 mod steps;
+mod together;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

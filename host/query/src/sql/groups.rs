@@ -60,9 +60,16 @@ pub fn groups(dialect: Dialect, plan: &GroupsPlan) -> Statement {
     let mut compared: BTreeSet<usize> = (0..plan.fields.len()).chain(plan.order.iter().map(|(index, _)| *index)).collect();
     plan.having.columns_into(&mut compared);
     let parts = Parts::of(&mut writer, plan, &compared);
-    let by = match parts.keys {
-        0 => String::new(),
-        keys => format!(" GROUP BY {}", (1..=keys).map(|place| place.to_string()).collect::<Vec<_>>().join(", ")),
+    let in_order = keys_in_order(dialect, plan);
+    let by = match (&in_order, parts.keys) {
+        (_, 0) => String::new(),
+        (Some(keys), _) => format!(
+            " GROUP BY {} ORDER BY {}{}",
+            keys.iter().map(|(by, _)| by.as_str()).collect::<Vec<_>>().join(", "),
+            keys.iter().map(|(_, order)| order.as_str()).collect::<Vec<_>>().join(", "),
+            window(&mut writer, plan)
+        ),
+        (None, keys) => format!(" GROUP BY {}", (1..=keys).map(|place| place.to_string()).collect::<Vec<_>>().join(", ")),
     };
     let inner = format!("SELECT {} FROM {source}{tests}{by}", parts.inner.join(", "));
     let mut kept = format!("SELECT {} FROM ({inner}) AS svc_grouped", parts.outer.join(", "));
@@ -72,12 +79,42 @@ pub fn groups(dialect: Dialect, plan: &GroupsPlan) -> Statement {
         kept = format!("SELECT * FROM ({kept}) AS {} WHERE {test}", quote(named.name()));
     }
     writer.add_table("svc_kept", kept);
-    page(&mut writer, plan);
+    page(&mut writer, plan, in_order.is_some());
     writer.finish()
 }
 
-/// Selects the page of the groups of `svc_kept`.
-fn page(writer: &mut Writer, plan: &GroupsPlan) {
+/// The terms of `GROUP BY` and of `ORDER BY` that make the groups in the order of the plan, if this order only has values of fields, and
+/// if the page needs no other groups. An index of the fields then leads to the first groups, and the others are not made.
+fn keys_in_order(dialect: Dialect, plan: &GroupsPlan) -> Option<Vec<(String, String)>> {
+    if plan.with_count || !plan.having.is_true() {
+        return None;
+    }
+    let keys = plan.order.iter().map(|(index, descends)| {
+        let field = plan.fields.get(*index).filter(|field| field.period.is_none())?;
+        let column = &plan.object.columns[field.column];
+        let name = quote(&column.name);
+        let order = dialect.order(column, &name, *descends);
+        match column.ty {
+            // The groups of floats are made by an expression.
+            ColumnType::Float => None,
+            // The indexes of SQLite begin with this test.
+            _ if dialect == Dialect::Sqlite && !column.required => Some((format!("({name} IS NULL), {name}"), order)),
+            _ => Some((name, order)),
+        }
+    });
+    keys.collect::<Option<Vec<_>>>().filter(|keys| !keys.is_empty())
+}
+
+/// The window of a page of groups. If the groups are not counted, one more shows that there is a next page.
+fn window(writer: &mut Writer, plan: &GroupsPlan) -> String {
+    let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
+    let limit = writer.bind(Param::from(limit));
+    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
+    format!(" LIMIT {limit} OFFSET {offset}")
+}
+
+/// Selects the page of the groups of `svc_kept`. If `is_page` is true, these are the groups of the page.
+fn page(writer: &mut Writer, plan: &GroupsPlan, is_page: bool) {
     let of_page = |name: &String| format!("svc_page.{name}");
     let mut columns: Vec<String> = (0..plan.fields.len()).map(|place| format!("svc_c{place}")).collect();
     columns.extend((0..plan.functions.len()).flat_map(|place| [format!("svc_n{place}"), format!("svc_v{place}")]));
@@ -90,10 +127,10 @@ fn page(writer: &mut Writer, plan: &GroupsPlan) {
             format!(" ORDER BY {}", keys.collect::<Vec<_>>().join(", "))
         }
     };
-    let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    let limit = writer.bind(Param::from(limit));
-    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
-    let page = format!("(SELECT * FROM svc_kept{order} LIMIT {limit} OFFSET {offset}) AS svc_page");
+    let page = match is_page {
+        true => "svc_kept AS svc_page".to_owned(),
+        false => format!("(SELECT * FROM svc_kept{order}{}) AS svc_page", window(writer, plan)),
+    };
     let columns = columns.join(", ");
     let select = match plan.with_count {
         true => format!(

@@ -12,7 +12,7 @@
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
-//!   the page. Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows
+//!   the page. (If an index leads to linked rows, this step is left out.) Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows
 //!   of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the foreign
 //!   key. Otherwise rows are judged in their order until the page is full.
 //!
@@ -130,8 +130,9 @@ impl Writer {
             true => None,
             false => Some(self.bind(Param::from(rows))),
         };
+        let begins_with_top = !is_led_by_links(object, parts);
         let probed = rows.map(|rows| {
-            let is_full = self.top(object, selection, page.keys, &rows);
+            let is_full = if begins_with_top { self.top(object, selection, page.keys, &rows) } else { "FALSE".to_owned() };
             let found = self.probe(object, selection, page, &is_full, &rows);
             (rows, is_full, found)
         });
@@ -139,9 +140,11 @@ impl Writer {
         let mut tests = self.scope_and_beginning(object, selection);
         tests.extend(self.conditions_by(object, parts, Way::Page));
         let Some((rows, is_full, Some(Probed { has_few, has_heads }))) = probed else { return tests };
+        let top =
+            if begins_with_top { format!("SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL ") } else { String::new() };
         let heads = if has_heads { "SELECT svc_place FROM svc_heads UNION ALL " } else { "" };
         vec![format!(
-            "svc_rowid IN (SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL {heads}SELECT svc_place FROM svc_few WHERE \
+            "svc_rowid IN ({top}{heads}SELECT svc_place FROM svc_few WHERE \
              {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN \
              {has_few} THEN 0 ELSE {rows} END))",
             quote(object.name()),
@@ -548,15 +551,29 @@ fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
 /// the first one.
 fn leading(parts: &[Condition]) -> Option<usize> {
     let is_leading = |part: &&Condition| matches!(part, Condition::Related(related) if !is_negated(related)) && !is_plain(part);
-    let by_index = |part: &Condition| match part {
+    let places = || parts.iter().enumerate().filter(|(_, part)| is_leading(part));
+    places().find(|(_, part)| is_found_by_index(part)).or_else(|| places().next()).map(|(place, _)| place)
+}
+
+/// Whether an index leads to the related rows that meet a condition.
+fn is_found_by_index(part: &Condition) -> bool {
+    match part {
         Condition::Related(related) => match &related.condition {
             Condition::All(parts) => parts.iter().any(|part| is_indexed(&related.object, part)),
             condition => is_indexed(&related.object, condition),
         },
         _ => false,
-    };
-    let places = || parts.iter().enumerate().filter(|(_, part)| is_leading(part));
-    places().find(|(_, part)| by_index(part)).or_else(|| places().next()).map(|(place, _)| place)
+    }
+}
+
+/// Whether an index leads to related rows, and these to the rows of a page by links. Judging the first rows of such a page by row can
+/// take long, because a row can have any number of links, while the probe reads few rows.
+fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
+    lead_of_page(object, parts).is_some_and(|lead| {
+        let is_linked =
+            matches!(&parts[lead], Condition::Related(related) if matches!(related.shape, RelationShape::Linked { .. }));
+        is_linked && is_found_by_index(&parts[lead])
+    })
 }
 
 fn values(parts: &[Condition]) -> usize {

@@ -1,11 +1,12 @@
 //! Several writes of any kinds and objects in one transaction: either all or none of them take effect.
 //!
 //! An operation is planned and run as a single write is. If it refers to the result of an earlier one, it is planned when that
-//! one has run.
+//! one has run. On Postgres, creates that follow each other share a statement.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use blockbase_query::plan::CreatePlan;
 use blockbase_query::{Scope, sql};
 use blockbase_schema::json::{Members, list_of, write_integer};
 use blockbase_schema::{Code, Error, Object, Result};
@@ -19,7 +20,8 @@ use super::plan::{admit, plan, plan_admitted};
 use super::references::{References, Results, count_name};
 use super::request::WriteRequest;
 use super::shown;
-use super::steps::{Step, run_step};
+use super::steps::{Step, answer_of, run_step};
+use super::together::{create_together, group_in_front};
 use crate::App;
 use crate::base::at::{at, at_operation};
 use crate::base::offload::run_offloaded;
@@ -180,11 +182,23 @@ fn bytes_around(results: usize) -> usize {
 }
 
 /// An operation whose caller has the rights that it needs.
-enum Ready {
+pub(super) enum Ready {
     Step(Box<Step>),
     /// An operation that refers to earlier results. It is planned in the transaction, when these are known. Only then are its
     /// values checked.
     Waits(References, Box<WriteRequest>),
+}
+
+impl Ready {
+    fn into_create(self) -> Option<CreatePlan> {
+        match self {
+            Ready::Step(step) => match *step {
+                Step::Create(plan, _) => Some(plan),
+                _ => None,
+            },
+            Ready::Waits(..) => None,
+        }
+    }
 }
 
 /// The ids of the records that are used within each scope.
@@ -341,26 +355,61 @@ impl Batch {
         prepared.lock_records(connection).await?;
         let Prepared { operations, wanted, .. } = prepared;
         let (mut results, mut filled) = (Results::new(), BTreeMap::new());
-        let mut answers = Vec::with_capacity(operations.len());
-        let mut records_bytes = 0_usize;
-        for (index, ready) in operations.into_iter().enumerate() {
-            context.operation = (self.missing == Missing::Fails).then_some(index);
-            let request = &self.operations[index].request;
-            let run = run_one(connection, context, (ready, request), &results, wanted.get(&index));
-            let Ran { answer, request, result } = run.await.map_err(|error| self.failed(index, error))?;
-            if matches!(answer, WriteAnswer::Missing) && self.missing == Missing::Fails {
-                return Err(self.failed(index, Error::not_found("record")));
+        let mut answers = Answers { answers: Vec::with_capacity(operations.len()), bytes: 0, bytes_max: records_bytes_max };
+        let mut left: VecDeque<Ready> = operations.into();
+        while !left.is_empty() {
+            let first = answers.answers.len();
+            let size = group_in_front(connection.dialect(), &left, |place| wanted.contains_key(&(first + place)));
+            let group: Vec<Ready> = left.drain(..size).collect();
+            let indices = (first..first + size).map(|index| self.index_in_errors(index));
+            if size > 1
+                && create_together(connection, context, &group, indices).await.map_err(|error| self.failed(first, error))?
+            {
+                for (index, plan) in (first..).zip(group.into_iter().filter_map(Ready::into_create)) {
+                    answers.push(WriteAnswer::Created(answer_of(plan))).map_err(|error| self.failed(index, error))?;
+                }
+                continue;
             }
-            records_bytes = records_bytes.saturating_add(answer.bytes());
-            if records_bytes > records_bytes_max {
-                return Err(self.failed(index, results_too_large()));
+            for (index, ready) in (first..).zip(group) {
+                context.operation = self.index_in_errors(index);
+                let request = &self.operations[index].request;
+                let run = run_one(connection, context, (ready, request), &results, wanted.get(&index));
+                let Ran { answer, request, result } = run.await.map_err(|error| self.failed(index, error))?;
+                if matches!(answer, WriteAnswer::Missing) && self.missing == Missing::Fails {
+                    return Err(self.failed(index, Error::not_found("record")));
+                }
+                answers.push(answer).map_err(|error| self.failed(index, error))?;
+                filled.extend(request.map(|request| (index, request)));
+                results.extend(result.map(|result| (index, result)));
             }
-            filled.extend(request.map(|request| (index, request)));
-            results.extend(result.map(|result| (index, result)));
-            answers.push(answer);
         }
         context.check_rows(connection).await?;
-        Ok((answers, filled))
+        Ok((answers.answers, filled))
+    }
+
+    /// The index with which checks at the end of the call report an operation.
+    fn index_in_errors(&self, index: usize) -> Option<usize> {
+        (self.missing == Missing::Fails).then_some(index)
+    }
+}
+
+/// The results so far. Their records have at most so many bytes.
+struct Answers {
+    answers: Vec<WriteAnswer>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Answers {
+    /// # Errors
+    /// `answer_too_large`.
+    fn push(&mut self, answer: WriteAnswer) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(answer.bytes());
+        if self.bytes > self.bytes_max {
+            return Err(results_too_large());
+        }
+        self.answers.push(answer);
+        Ok(())
     }
 }
 

@@ -21,6 +21,11 @@ const INSERT_ROWS_MAX: usize = 100;
 
 const INSERT_PARAMS_MAX: usize = 60_000;
 
+/// The maximum number of rows of an object that one statement on Postgres inserts.
+pub(super) fn insert_rows_max(object: &Object) -> usize {
+    (INSERT_PARAMS_MAX / object.columns.len()).clamp(1, INSERT_ROWS_MAX)
+}
+
 pub(crate) async fn insert_many(
     connection: &mut Connection,
     context: &WriteContext,
@@ -68,7 +73,7 @@ async fn insert_in_chunks(
     plans: &[CreatePlan],
     one: String,
 ) -> Result<(), (usize, DbError)> {
-    let rows = (INSERT_PARAMS_MAX / object.columns.len()).clamp(1, INSERT_ROWS_MAX);
+    let rows = insert_rows_max(object);
     for (number, chunk) in plans.chunks(rows).enumerate() {
         let first = number * rows;
         connection.savepoint().await.map_err(|error| (first, error))?;

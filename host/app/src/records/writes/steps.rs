@@ -113,7 +113,7 @@ pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, contex
     Ok(WriteAnswer::Created(answer_of(plan)))
 }
 
-fn answer_of(plan: CreatePlan) -> RecordAnswer {
+pub(super) fn answer_of(plan: CreatePlan) -> RecordAnswer {
     RecordAnswer { version: version_of(&plan.object, plan.id, plan.version), json: plan.json }
 }
 
