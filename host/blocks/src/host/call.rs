@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_outbound::Client;
+use blockbase_telemetry::CallClock;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtxView, WasiView};
@@ -26,6 +27,7 @@ pub(crate) struct CallEnvironment {
     pub(crate) memory_bytes_max: usize,
     pub(crate) memory: MemoryBudget,
     pub(crate) timeout: Duration,
+    pub(crate) clock: CallClock,
 }
 
 /// The data of a call's store.
@@ -44,6 +46,8 @@ pub(crate) struct CallState {
     growth_bytes: usize,
     /// A limit that the guest has exceeded. The guest may continue for a moment, or trap with its own message.
     pub(crate) tripped: Tripped,
+    /// Measures the parts of the call's time.
+    pub(crate) clock: CallClock,
     table: ResourceTable,
     wasi: Option<Wasi>,
     http_context: WasiHttpCtx,
@@ -74,6 +78,7 @@ impl CallState {
             table_elements: 0,
             growth_bytes: 0,
             tripped,
+            clock: environment.clock,
             table: {
                 let mut table = ResourceTable::new();
                 table.set_max_capacity(HANDLES_MAX);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_outbound::{AddressPolicy, Client};
+use blockbase_telemetry::CallClock;
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -70,6 +71,7 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
         memory_bytes_max: MEMORY_BYTES_MAX,
         memory: MemoryBudget::new(MEMORY_BYTES_MAX),
         timeout: TIMEOUT,
+        clock: CallClock::default(),
     };
     let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), environment));
     store.limiter(|state| state);

@@ -70,6 +70,20 @@ on_sqlite_first! {
         let spun = shown.value("svc_action_duration_milliseconds_sum", &action("spin", "failed")).unwrap();
         assert!((300.0..10_000.0).contains(&spun), "{spun} ms");
 
+        // Each part of a call has a value for each of the four calls. The parts are all within the durations of the actions.
+        assert_eq!(shown.kinds["svc_block_call_part_milliseconds"], "histogram");
+        let part = |of: &str, name: &str| {
+            let labels = [("svc_block", "echo"), ("svc_block_part", name)];
+            shown.value(&format!("svc_block_call_part_milliseconds{of}"), &labels).unwrap()
+        };
+        let names = ["queue", "instantiate", "guest", "host", "render", "teardown"];
+        assert_eq!(names.map(|name| part("_count", name)), [4.0; 6]);
+        assert!(names.iter().all(|name| *name == "host" || part("_sum", name) > 0.0), "{shown:?}");
+        let took = |name, outcome| shown.value("svc_action_duration_milliseconds_sum", &action(name, outcome)).unwrap();
+        let calls = took("echo", "success") + took("panic", "failed") + spun;
+        let parts: f64 = names.iter().map(|name| part("_sum", name)).sum();
+        assert!((300.0..=calls).contains(&parts), "{parts} of {calls} ms");
+
         let route = "/api/v1/blocks/{block}/actions/{action}";
         let answered = [("http_request_method", "POST"), ("http_response_status_code", "200"), ("http_route", route), ("url_scheme", "http")];
         assert_eq!(shown.value("http_server_request_duration_seconds_count", &answered), Some(2.0));
