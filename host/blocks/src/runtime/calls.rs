@@ -370,10 +370,11 @@ impl Inner {
         let ActionCall { block, action, input, caller, call_id, timeout, usage } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
         self.run(loaded, settings, work).await
     }
 
@@ -386,10 +387,11 @@ impl Inner {
         let HookRequest { method, path, query, headers, body, remote_address } = request;
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
         self.run(loaded, settings, work).await
     }
 
@@ -407,10 +409,11 @@ impl Inner {
             attempt,
         };
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
         self.run(loaded, settings, work).await
     }
 }
