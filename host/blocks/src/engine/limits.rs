@@ -167,6 +167,44 @@ impl MemoryBudget {
     }
 }
 
+/// The linear memory of one call, in all its memories together. It counts in a budget until this is dropped.
+#[derive(Debug)]
+pub(crate) struct CallMemory {
+    budget: MemoryBudget,
+    bytes: AtomicUsize,
+}
+
+impl CallMemory {
+    pub(crate) fn new(budget: MemoryBudget) -> Arc<CallMemory> {
+        Arc::new(CallMemory { budget, bytes: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes memory. Returns `false` if the budget has too little left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let is_there = self.budget.take(bytes);
+        if is_there {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_there
+    }
+
+    /// Gives back memory that was taken, but that the call did not get.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.give_back(bytes);
+    }
+}
+
+impl Drop for CallMemory {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +224,19 @@ mod tests {
         assert!(one.take(75) && !one.take(1) && other.take(25) && !other.take(1));
         one.give_back(50);
         assert!(other.take(50) && !one.take(1));
+    }
+
+    #[test]
+    fn the_memory_of_a_call_counts_until_nobody_holds_it() {
+        let budget = MemoryBudget::new(100);
+        let memory = CallMemory::new(budget.clone());
+        assert!(memory.take(60) && !memory.take(41) && memory.take(40));
+        memory.give_back(40);
+        assert_eq!(memory.bytes(), 60);
+        let held = Arc::clone(&memory);
+        drop(memory);
+        assert!(!budget.take(41) && budget.take(40));
+        drop(held);
+        assert!(budget.take(60) && !budget.take(1));
     }
 }

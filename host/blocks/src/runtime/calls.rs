@@ -14,8 +14,8 @@ use wasmtime::{CallHook, Store, Trap, UpdateDeadline};
 
 use super::checks::check_registered;
 use super::{Inner, Loaded};
-use crate::engine::call_slots::{CallKind, CallSlot};
-use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
+use crate::engine::call_slots::CallKind;
+use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::host::call::{CallEnvironment, CallState};
@@ -253,12 +253,12 @@ fn follow_guest(store: &mut Store<CallState>) {
 }
 
 impl Inner {
-    fn environment(&self, timeout: Duration, slot: &CallSlot, clock: CallClock) -> CallEnvironment {
+    fn environment(&self, timeout: Duration, memory: &Arc<CallMemory>, clock: CallClock) -> CallEnvironment {
         CallEnvironment {
             client: self.client.clone(),
             executors: Arc::clone(&self.executors),
             memory_bytes_max: self.memory_bytes_max,
-            memory: slot.memory.clone(),
+            memory: Arc::clone(memory),
             timeout,
             clock,
         }
@@ -271,12 +271,13 @@ impl Inner {
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let state = CallState::new(service, call_id, self.environment(remaining, &slot, clock));
+        let memory = CallMemory::new(slot.memory.clone());
+        let state = CallState::new(service, call_id, self.environment(remaining, &memory, clock));
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // Both are kept until the instance is gone, which may be after the caller has gone.
-            let _kept = (slot, ticking);
+            // All are kept until the instance is gone and its memory is cleared, which may be after the caller has gone.
+            let kept = (memory, slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HANDED_BYTES_MAX);
@@ -307,7 +308,7 @@ impl Inner {
                 (Ok(Ok(_)), Some(limit)) => Err(Failed::Limit(limit)),
                 (Ok(Ok(value)), None) => Ok(value),
             };
-            let (memory_bytes, mut clock) = (state.memory_bytes(), std::mem::take(&mut state.clock));
+            let (memory_bytes, mut clock) = (kept.0.bytes(), std::mem::take(&mut state.clock));
             clock.enter(CallPart::Teardown);
             drop(store);
             clock.enter(CallPart::Render);

@@ -10,7 +10,7 @@ use wasmtime::component::Component;
 
 use super::linker;
 use crate::engine::executors::Executors;
-use crate::engine::limits::MemoryBudget;
+use crate::engine::limits::{CallMemory, MemoryBudget};
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::host::call::{CallEnvironment, CallState};
@@ -69,7 +69,7 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
         client: Client::new(AddressPolicy { allow_private: false })?,
         executors: Arc::new(Executors::new().map_err(|error| error.to_string())?),
         memory_bytes_max: MEMORY_BYTES_MAX,
-        memory: MemoryBudget::new(MEMORY_BYTES_MAX),
+        memory: CallMemory::new(MemoryBudget::new(MEMORY_BYTES_MAX)),
         timeout: TIMEOUT,
         clock: CallClock::default(),
     };
