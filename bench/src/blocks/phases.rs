@@ -21,6 +21,9 @@ use crate::workloads::always;
 /// The histogram of the parts in the text of `/metrics`. It ends with `_sum` and `_count`.
 const FAMILY: &str = "svc_block_call_part_milliseconds";
 
+/// The part that is usually after the answer.
+const AFTER_THE_ANSWER: &str = "teardown";
+
 /// The milliseconds in one part, and the number of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Spent {
@@ -98,7 +101,8 @@ fn means(before: &BTreeMap<String, Spent>, after: &BTreeMap<String, Spent>) -> V
 fn shown(parts: &[(String, f64)], request_us: f64) -> Vec<[String; 3]> {
     let mut parts = parts.to_vec();
     parts.sort_by(|left, right| right.1.total_cmp(&left.1));
-    let rest = request_us - parts.iter().map(|(_, mean)| mean).sum::<f64>();
+    let before_the_answer = parts.iter().filter(|(part, _)| part != AFTER_THE_ANSWER).map(|(_, mean)| mean).sum::<f64>();
+    let rest = request_us - before_the_answer;
     parts.extend([("outside of the call".to_owned(), rest), ("the request".to_owned(), request_us)]);
     let cells = |(part, mean): (String, f64)| [part, grouped(mean), format!("{:.0}", mean * 100.0 / request_us)];
     parts.into_iter().map(cells).collect()

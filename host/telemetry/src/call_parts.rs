@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::instruments::{block_call_parts, is_on};
+use crate::instruments::{block_call_part, is_on};
 
 /// A part of the time of one call of a block. A call is in exactly one part at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum CallPart {
     Host,
     /// The host passes the arguments to the guest, reads the result, and makes the answer of it.
     Render,
-    /// The host drops the instance and clears its memory.
+    /// The host drops the instance and clears its memory. Usually the answer does not wait for this.
     Teardown,
 }
 
@@ -77,14 +77,21 @@ impl CallClock {
         }
     }
 
-    /// Ends the current part, and records all parts. A part that the call never came to is recorded as 0, so each part has as many
-    /// values as there were calls.
+    /// Ends the current part, and records all parts except `teardown`. A part that the call never came to is recorded as 0, so
+    /// each part has as many values as there were calls.
     pub fn record(self, block: &str) {
         if let Some(mut running) = self.0 {
             running.enter(running.part);
-            block_call_parts(block, CallPart::ALL.map(CallPart::as_str).into_iter().zip(running.spent));
+            for (part, spent) in CallPart::ALL.into_iter().zip(running.spent).filter(|(part, _)| *part != CallPart::Teardown) {
+                block_call_part(block, part.as_str(), spent);
+            }
         }
     }
+}
+
+/// Records the part `teardown` of one call. It has a record of its own, because it may end after the answer.
+pub fn block_torn_down(block: &str, took: Duration) {
+    block_call_part(block, CallPart::Teardown.as_str(), took);
 }
 
 impl Running {

@@ -271,12 +271,10 @@ pub fn block_used(used: &BlockUse<'_>) {
     }
 }
 
-/// Records the time of a call of a block that ended, by its parts.
-pub(crate) fn block_call_parts(block: &str, parts: impl Iterator<Item = (&'static str, Duration)>) {
-    let Some(instruments) = instruments() else { return };
-    let mut attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.part", "")];
-    for (part, took) in parts {
-        attributes[1].value = part.into();
+/// Records the time of a call of a block in one of its parts.
+pub(crate) fn block_call_part(block: &str, part: &'static str, took: Duration) {
+    if let Some(instruments) = instruments() {
+        let attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.part", part)];
         instruments.call_parts.record(milliseconds(took), &attributes);
     }
 }

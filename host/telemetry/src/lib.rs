@@ -11,7 +11,7 @@ mod observe;
 mod pipeline;
 mod spans;
 
-pub use call_parts::{CallClock, CallPart};
+pub use call_parts::{CallClock, CallPart, block_torn_down};
 pub use http::{RequestStart, request_answered, request_span};
 pub use instruments::{
     BlockUse, OpenStream, Outcome, action, block_used, commit_batch, delivery, event_published, hook, is_on, lease_lost,

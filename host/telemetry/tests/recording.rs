@@ -26,6 +26,7 @@ async fn what_is_recorded_shows() {
     let mut clock = CallClock::start();
     clock.enter(CallPart::Guest);
     clock.record("echo");
+    blockbase_telemetry::block_torn_down("echo", Duration::from_micros(20));
     blockbase_telemetry::lease_lost();
     blockbase_telemetry::undecodable();
     blockbase_telemetry::set_queue(vec![("gone".to_owned(), 9)], 1.0);

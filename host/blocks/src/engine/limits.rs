@@ -159,6 +159,12 @@ impl MemoryBudget {
         is_there
     }
 
+    /// Whether at least half of this budget is left, and half of the complete budget too.
+    pub(crate) fn is_half_free(&self) -> bool {
+        let is_half_free = self.0.taken.load(Ordering::Relaxed) <= self.0.bytes_max / 2;
+        is_half_free && self.0.whole.as_ref().is_none_or(MemoryBudget::is_half_free)
+    }
+
     pub(crate) fn give_back(&self, bytes: usize) {
         self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.0.whole {
@@ -177,6 +183,11 @@ pub(crate) struct CallMemory {
 impl CallMemory {
     pub(crate) fn new(budget: MemoryBudget) -> Arc<CallMemory> {
         Arc::new(CallMemory { budget, bytes: AtomicUsize::new(0) })
+    }
+
+    /// Whether the other calls have so much memory left that this call may keep its own a little longer.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.budget.is_half_free()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -221,7 +232,9 @@ mod tests {
     fn a_part_leaves_the_rest_to_others() {
         let whole = MemoryBudget::new(100);
         let (one, other) = (whole.part(75), whole.part(75));
-        assert!(one.take(75) && !one.take(1) && other.take(25) && !other.take(1));
+        assert!(one.take(30) && one.is_half_free() && other.take(20) && other.is_half_free());
+        assert!(other.take(5) && one.take(45) && !one.is_half_free() && !other.is_half_free());
+        assert!(!one.take(1) && !other.take(1));
         one.give_back(50);
         assert!(other.take(50) && !one.take(1));
     }

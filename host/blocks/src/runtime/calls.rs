@@ -14,7 +14,8 @@ use wasmtime::{CallHook, Store, Trap, UpdateDeadline};
 
 use super::checks::check_registered;
 use super::{Inner, Loaded};
-use crate::engine::call_slots::CallKind;
+use crate::engine::Ticking;
+use crate::engine::call_slots::{CallKind, CallSlot};
 use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
@@ -252,6 +253,32 @@ fn follow_guest(store: &mut Store<CallState>) {
     });
 }
 
+/// What a call takes from other calls: its memory, its slot, and the ticks.
+type Kept = (Arc<CallMemory>, CallSlot, Ticking);
+
+/// Drops the instance and clears its memory. If the other calls have enough memory left, the answer does not wait for this.
+///
+/// The call keeps its slot and its memory until the end, so a caller cannot pile up instances that are not cleared yet. If memory
+/// is scarce, the answer waits. Otherwise a client that makes one call after the other could fail because of its own earlier call.
+///
+/// `measured` is the block, if the time is measured.
+fn tear_down(store: Store<CallState>, kept: Kept, measured: Option<String>) {
+    let may_wait = kept.0.may_wait();
+    let work = move || {
+        let begun = Instant::now();
+        drop(store);
+        drop(kept);
+        if let Some(block) = measured {
+            blockbase_telemetry::block_torn_down(&block, begun.elapsed());
+        }
+    };
+    match may_wait {
+        // The task runs on the executor of this call, usually as soon as its thread has written the answer.
+        true => drop(tokio::spawn(async move { work() })),
+        false => work(),
+    }
+}
+
 impl Inner {
     fn environment(&self, timeout: Duration, memory: &Arc<CallMemory>, clock: CallClock) -> CallEnvironment {
         CallEnvironment {
@@ -271,12 +298,14 @@ impl Inner {
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
+        let measured = clock.is_on().then(|| block.to_owned());
         let memory = CallMemory::new(slot.memory.clone());
         let state = CallState::new(service, call_id, self.environment(remaining, &memory, clock));
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // All are kept until the instance is gone and its memory is cleared, which may be after the caller has gone.
+            // All are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
+            // caller has gone.
             let kept = (memory, slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
@@ -310,7 +339,7 @@ impl Inner {
             };
             let (memory_bytes, mut clock) = (kept.0.bytes(), std::mem::take(&mut state.clock));
             clock.enter(CallPart::Teardown);
-            drop(store);
+            tear_down(store, kept, measured);
             clock.enter(CallPart::Render);
             Ended { outcome, memory_bytes, clock }
         };
