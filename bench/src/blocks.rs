@@ -1,5 +1,5 @@
-//! The cost of blocks in each language: the time that a call adds to a plain handler, a block's reads of records, the memory of
-//! running calls, installs, many idle blocks, and the effect of spinning blocks on others.
+//! The cost of blocks in each language: the time that a call adds to a plain handler, the parts of a call, a block's reads of
+//! records, the memory of running calls, installs, many idle blocks, and the effect of spinning blocks on others.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
@@ -10,6 +10,7 @@ mod hostile;
 mod idle;
 mod install;
 mod memory;
+mod phases;
 
 use std::path::PathBuf;
 
@@ -69,6 +70,8 @@ pub(crate) struct Options {
 enum Part {
     /// An echo against a plain handler
     Added,
+    /// The parts of a call's time, from the server's metrics
+    Phases,
     /// Reading a record in a block against reading it by REST
     Data,
     /// Memory of a call that runs
@@ -81,7 +84,7 @@ enum Part {
     Hostile,
 }
 
-const PARTS: [Part; 6] = [Part::Added, Part::Data, Part::Memory, Part::Install, Part::Idle, Part::Hostile];
+const PARTS: [Part; 7] = [Part::Added, Part::Phases, Part::Data, Part::Memory, Part::Install, Part::Idle, Part::Hostile];
 
 /// The input of an echo.
 const ECHOED: &str = r#"{"text":"hello","number":12345,"list":[1,2,3]}"#;
@@ -111,6 +114,7 @@ pub(crate) fn run(options: &Options) {
 async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     match part {
         Part::Added => added::measure(options, guests, cluster).await,
+        Part::Phases => phases::measure(options, guests, cluster).await,
         Part::Data => data::measure(options, guests, cluster).await,
         Part::Memory => memory::measure(options, guests, cluster).await,
         Part::Install => install::measure(options, guests, cluster).await,

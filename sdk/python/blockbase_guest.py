@@ -15,7 +15,6 @@ import hashlib  # noqa: F401
 import hmac  # noqa: F401
 import linecache
 import os.path
-import random
 import sys
 import traceback
 from collections.abc import Callable
@@ -29,9 +28,12 @@ from wit_world.exports.subscriptions import Event as HostEvent
 from wit_world.imports.types import Context as HostContext
 from wit_world.imports.types import Error as HostError
 
-import block
 from blockbase import Actor, Context, Event, HandlerError, Headers, Request, Response, log
-from blockbase import _declarations, _host, _json, _types
+from blockbase import _declarations, _host, _json, _random, _types
+
+_random.begin_build()
+
+import block  # noqa: E402
 
 #: Bytes of a traceback that are logged; the host fails a call whose log line has more than 8 KiB, which JSON's escapes are part of.
 _TRACEBACK_BYTES_MAX = 3 * 1024
@@ -123,7 +125,7 @@ def _answered(work: Callable[[], Any]) -> Any:
 
 def _begin() -> None:
     """Replaces the state that must not come from the build's memory."""
-    random.seed()
+    _random.begin_call()
     # If a call is stopped, its log still has the lines from before.
     sys.stdout.reconfigure(line_buffering=True)
 
@@ -163,4 +165,5 @@ def _keep_sources() -> None:
 _declarations.resolve()
 _declarations.manifest()
 _keep_sources()
+_random.end_build()
 sys.setrecursionlimit(_RECURSION_MAX)

@@ -79,7 +79,8 @@ struct Inner {
     loading: Mutex<HashMap<String, Loading>>,
     /// The number of installs in progress, by digest. Compiled code must not be dropped while an install of the same code runs.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
-    validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
+    /// The compiled schemas of inputs, by digest and action.
+    validators: RwLock<HashMap<String, HashMap<String, Arc<BoundedSchema>>>>,
 }
 
 /// A load for which any number of calls can wait.
@@ -239,6 +240,17 @@ impl Inner {
         Ok(Loaded { pre, registry, actions, hooks, subscriptions })
     }
 
+    /// The compiled schema of an action's input. It is compiled at the first call.
+    fn validator(&self, block: &InstalledBlock, action: &ActionDeclaration) -> Result<Arc<BoundedSchema>> {
+        if let Some(ready) = self.validators.read().get(&block.digest).and_then(|actions| actions.get(&action.name)) {
+            return Ok(Arc::clone(ready));
+        }
+        let ready = Arc::new(BoundedSchema::new(&action.input)?);
+        let mut validators = self.validators.write();
+        validators.entry(block.digest.clone()).or_default().insert(action.name.clone(), Arc::clone(&ready));
+        Ok(ready)
+    }
+
     async fn prepare(&self, file: Bytes) -> Result<PreparedBlock> {
         let (manifest, digest) = looked_at(file.clone()).await?;
         let kept = Preparing::begin(&self.preparing, &digest);
@@ -297,17 +309,7 @@ impl BlockRuntime for Runtime {
     }
 
     fn validate_input(&self, block: &InstalledBlock, action: &ActionDeclaration, input: &Value) -> Result<()> {
-        let key = (block.digest.clone(), action.name.clone());
-        let known = self.inner.validators.read().get(&key).cloned();
-        let ready = match known {
-            Some(ready) => ready,
-            None => {
-                let ready = Arc::new(BoundedSchema::new(&action.input)?);
-                self.inner.validators.write().insert(key, Arc::clone(&ready));
-                ready
-            }
-        };
-        validation_failed("The input", ready.issues(input)?)
+        validation_failed("The input", self.inner.validator(block, action)?.issues(input)?)
     }
 
     fn validate_config(&self, manifest: &Manifest, config: Value) -> Result<Value> {
@@ -335,7 +337,7 @@ impl BlockRuntime for Runtime {
 
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>) {
         self.inner.loaded.write().retain(|digest, _| serving.contains(digest));
-        self.inner.validators.write().retain(|(digest, _), _| serving.contains(digest));
+        self.inner.validators.write().retain(|digest, _| serving.contains(digest));
         self.inner.call_slots.sweep();
         let mut kept = kept.clone();
         kept.extend(self.inner.preparing.lock().keys().cloned());

@@ -13,6 +13,8 @@ pub(crate) const SCOPE: &str = "blockbase";
 /// The upper bounds of the buckets for durations, in milliseconds.
 const MILLISECONDS: [f64; 14] =
     [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0];
+/// The upper bounds of the buckets for a part of a call, in milliseconds. Most parts take microseconds.
+const PART_MILLISECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 50.0, 250.0, 1000.0];
 /// The upper bounds of the buckets for a request's duration in seconds, as the semantic conventions advise.
 const REQUEST_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 /// The upper bounds of the buckets for a call's memory, in bytes.
@@ -60,6 +62,7 @@ pub(crate) struct Instruments {
     action_duration: Histogram<f64>,
     hooks: Counter<u64>,
     hook_duration: Histogram<f64>,
+    call_parts: Histogram<f64>,
     block_busy: Histogram<f64>,
     block_memory: Histogram<u64>,
     block_traps: Counter<u64>,
@@ -100,6 +103,12 @@ impl Instruments {
             action_duration: milliseconds("svc.action.duration", "Time of one call of an action's handler"),
             hooks: counter("svc.hook.deliveries", "{call}", "Requests that a hook's handler received"),
             hook_duration: milliseconds("svc.hook.duration", "Time of one call of a hook's handler"),
+            call_parts: meter
+                .f64_histogram("svc.block.call.part")
+                .with_unit("ms")
+                .with_description("Time of one call of a block in each of its parts")
+                .with_boundaries(PART_MILLISECONDS.to_vec())
+                .build(),
             block_busy: milliseconds("svc.block.cpu.time", "Time that one call of a block kept a processor"),
             block_memory: meter
                 .u64_histogram("svc.block.memory.peak")
@@ -259,6 +268,14 @@ pub fn block_used(used: &BlockUse<'_>) {
     }
     if let Some(limit) = used.limit {
         instruments.block_limits.add(1, &[block, KeyValue::new("svc.block.limit", limit.to_owned())]);
+    }
+}
+
+/// Records the time of a call of a block in one of its parts.
+pub(crate) fn block_call_part(block: &str, part: &'static str, took: Duration) {
+    if let Some(instruments) = instruments() {
+        let attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.part", part)];
+        instruments.call_parts.record(milliseconds(took), &attributes);
     }
 }
 

@@ -4,12 +4,14 @@
 //! This crate must not know of any other crate of the workspace, nor of HTTP. It gets only names, numbers and times.
 #![forbid(unsafe_code)]
 
+mod call_parts;
 mod http;
 mod instruments;
 mod observe;
 mod pipeline;
 mod spans;
 
+pub use call_parts::{CallClock, CallPart, block_torn_down};
 pub use http::{RequestStart, request_answered, request_span};
 pub use instruments::{
     BlockUse, OpenStream, Outcome, action, block_used, commit_batch, delivery, event_published, hook, is_on, lease_lost,

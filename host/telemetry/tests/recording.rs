@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use blockbase_telemetry::{Outcome, Settings};
+use blockbase_telemetry::{CallClock, CallPart, Outcome, Settings};
 
 #[tokio::test]
 async fn what_is_recorded_shows() {
     // Telemetry is off, so nothing is recorded.
     blockbase_telemetry::lease_lost();
     assert!(!blockbase_telemetry::is_on());
+    assert!(!CallClock::start().is_on());
     let settings = Settings { version: "1.2.3", traces: None, metrics: None };
     let telemetry = blockbase_telemetry::init(&settings).expect("telemetry");
 
@@ -22,6 +23,10 @@ async fn what_is_recorded_shows() {
     // The caller disconnects before the call ends.
     let pending = blockbase_telemetry::observe_action("echo", "spin", |()| "x", std::future::pending::<Result<(), ()>>());
     assert!(tokio::time::timeout(Duration::from_millis(5), pending).await.is_err());
+    let mut clock = CallClock::start();
+    clock.enter(CallPart::Guest);
+    clock.record("echo");
+    blockbase_telemetry::block_torn_down("echo", Duration::from_micros(20));
     blockbase_telemetry::lease_lost();
     blockbase_telemetry::undecodable();
     blockbase_telemetry::set_queue(vec![("gone".to_owned(), 9)], 1.0);
@@ -46,6 +51,12 @@ async fn what_is_recorded_shows() {
         assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
     }
     assert!(!text.contains("gone"), "{text}");
+    let page = include_str!("../../../docs/telemetry.md");
+    for part in CallPart::ALL.map(CallPart::as_str) {
+        let line = format!("svc_block_call_part_milliseconds_count{{svc_block=\"echo\",svc_block_part=\"{part}\"}} 1");
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+        assert!(page.contains(&format!("| `{part}` |")), "docs/telemetry.md does not describe `{part}`");
+    }
     drop(stream);
     assert!(telemetry.render_prometheus().expect("text").contains("\nsvc_event_streams 0\n"));
 }

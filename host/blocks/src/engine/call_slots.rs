@@ -53,13 +53,15 @@ impl CallKind {
 }
 
 pub(crate) struct CallSlots {
-    by_kind: [Arc<QuotaPlaces<String>>; 3],
+    by_kind: [Arc<QuotaPlaces<Arc<str>>>; 3],
     memory: MemoryBudget,
-    by_block: Mutex<HashMap<String, Arc<Share>>>,
+    by_block: Mutex<HashMap<Arc<str>, Arc<Share>>>,
 }
 
 /// The share of one block.
 struct Share {
+    /// The block's name, as the owner of common slots. Cloning it costs no copy.
+    block: Arc<str>,
     by_kind: [Arc<QuotaPlaces>; 3],
     memory: MemoryBudget,
 }
@@ -68,7 +70,7 @@ struct Share {
 pub(crate) struct CallSlot {
     pub(crate) memory: MemoryBudget,
     _of_block: QuotaPlace,
-    _of_all: QuotaPlace<String>,
+    _of_all: QuotaPlace<Arc<str>>,
 }
 
 impl CallSlots {
@@ -111,7 +113,7 @@ impl CallSlots {
             // The slot of the block comes first. So a call never occupies one of the common slots while it waits for a slot of
             // its block.
             let of_block = share.by_kind[kind as usize].take_until(caller, until).await?;
-            Ok((of_block, self.by_kind[kind as usize].take_until(&block.to_owned(), until).await?))
+            Ok((of_block, self.by_kind[kind as usize].take_until(&share.block, until).await?))
         };
         let (of_block, of_all) = places.await.map_err(|blockbase_quota::Busy| {
             let message = "As many block calls run as this server allows, or as it allows one caller. Try again later.";
@@ -134,11 +136,13 @@ impl CallSlots {
                 wait: REQUEST_WAIT,
             })
         };
+        let block: Arc<str> = block.into();
         let share = Arc::new(Share {
+            block: Arc::clone(&block),
             by_kind: CallKind::ALL.map(places),
             memory: self.memory.part((self.memory.bytes_max() / 4 * 3).max(memory_of_a_call)),
         });
-        by_block.insert(block.to_owned(), Arc::clone(&share));
+        by_block.insert(block, Arc::clone(&share));
         share
     }
 

@@ -159,11 +159,60 @@ impl MemoryBudget {
         is_there
     }
 
+    /// Whether at least half of this budget is left, and half of the complete budget too.
+    pub(crate) fn is_half_free(&self) -> bool {
+        let is_half_free = self.0.taken.load(Ordering::Relaxed) <= self.0.bytes_max / 2;
+        is_half_free && self.0.whole.as_ref().is_none_or(MemoryBudget::is_half_free)
+    }
+
     pub(crate) fn give_back(&self, bytes: usize) {
         self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.0.whole {
             whole.give_back(bytes);
         }
+    }
+}
+
+/// The linear memory of one call, in all its memories together. It counts in a budget until this is dropped.
+#[derive(Debug)]
+pub(crate) struct CallMemory {
+    budget: MemoryBudget,
+    bytes: AtomicUsize,
+}
+
+impl CallMemory {
+    pub(crate) fn new(budget: MemoryBudget) -> Arc<CallMemory> {
+        Arc::new(CallMemory { budget, bytes: AtomicUsize::new(0) })
+    }
+
+    /// Whether the other calls have so much memory left that this call may keep its own a little longer.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.budget.is_half_free()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes memory. Returns `false` if the budget has too little left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let is_there = self.budget.take(bytes);
+        if is_there {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_there
+    }
+
+    /// Gives back memory that was taken, but that the call did not get.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.give_back(bytes);
+    }
+}
+
+impl Drop for CallMemory {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes());
     }
 }
 
@@ -183,8 +232,24 @@ mod tests {
     fn a_part_leaves_the_rest_to_others() {
         let whole = MemoryBudget::new(100);
         let (one, other) = (whole.part(75), whole.part(75));
-        assert!(one.take(75) && !one.take(1) && other.take(25) && !other.take(1));
+        assert!(one.take(30) && one.is_half_free() && other.take(20) && other.is_half_free());
+        assert!(other.take(5) && one.take(45) && !one.is_half_free() && !other.is_half_free());
+        assert!(!one.take(1) && !other.take(1));
         one.give_back(50);
         assert!(other.take(50) && !one.take(1));
+    }
+
+    #[test]
+    fn the_memory_of_a_call_counts_until_nobody_holds_it() {
+        let budget = MemoryBudget::new(100);
+        let memory = CallMemory::new(budget.clone());
+        assert!(memory.take(60) && !memory.take(41) && memory.take(40));
+        memory.give_back(40);
+        assert_eq!(memory.bytes(), 60);
+        let held = Arc::clone(&memory);
+        drop(memory);
+        assert!(!budget.take(41) && budget.take(40));
+        drop(held);
+        assert!(budget.take(60) && !budget.take(1));
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_outbound::Client;
+use blockbase_telemetry::CallClock;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
 use crate::engine::executors::Executors;
-use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
+use crate::engine::limits::{CallMemory, HANDLES_MAX, HOST_CALLS_MAX, LimitHit, TABLE_ELEMENTS_MAX, Tripped};
 use crate::host::log_sink::LogSink;
 use crate::host::service::Service;
 use crate::host::wasi::Wasi;
@@ -24,8 +25,9 @@ pub(crate) struct CallEnvironment {
     pub(crate) client: Client,
     pub(crate) executors: Arc<Executors>,
     pub(crate) memory_bytes_max: usize,
-    pub(crate) memory: MemoryBudget,
+    pub(crate) memory: Arc<CallMemory>,
     pub(crate) timeout: Duration,
+    pub(crate) clock: CallClock,
 }
 
 /// The data of a call's store.
@@ -36,14 +38,17 @@ pub(crate) struct CallState {
     pub(crate) outgoing: Outgoing,
     deadline: Instant,
     host_calls: u32,
-    memory_bytes: usize,
     memory_bytes_max: usize,
-    memory: MemoryBudget,
+    /// The engine drops this state before it clears the memory. So the code that runs the call holds this count too, until the
+    /// memory is cleared.
+    memory: Arc<CallMemory>,
     table_elements: usize,
     /// The number of bytes by which a memory has grown last.
     growth_bytes: usize,
     /// A limit that the guest has exceeded. The guest may continue for a moment, or trap with its own message.
     pub(crate) tripped: Tripped,
+    /// Measures the parts of the call's time.
+    pub(crate) clock: CallClock,
     table: ResourceTable,
     wasi: Option<Wasi>,
     http_context: WasiHttpCtx,
@@ -68,12 +73,12 @@ impl CallState {
             executors: environment.executors,
             deadline,
             host_calls: 0,
-            memory_bytes: 0,
             memory_bytes_max: environment.memory_bytes_max,
             memory: environment.memory,
             table_elements: 0,
             growth_bytes: 0,
             tripped,
+            clock: environment.clock,
             table: {
                 let mut table = ResourceTable::new();
                 table.set_max_capacity(HANDLES_MAX);
@@ -123,24 +128,13 @@ impl CallState {
             wasi.finish();
         }
     }
-
-    /// The number of bytes of linear memory that the call has. It never decreases.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-}
-
-impl Drop for CallState {
-    fn drop(&mut self) {
-        self.memory.give_back(self.memory_bytes);
-    }
 }
 
 impl ResourceLimiter for CallState {
     /// Counts all memories of the call together, and also the memory of all calls.
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
-        let grown = self.memory_bytes.saturating_add(more);
+        let grown = self.memory.bytes().saturating_add(more);
         self.growth_bytes = 0;
         if grown > self.memory_bytes_max {
             self.tripped.trip(LimitHit::Memory);
@@ -150,14 +144,13 @@ impl ResourceLimiter for CallState {
             self.tripped.trip(LimitHit::AllMemory);
             return Ok(false);
         }
-        (self.memory_bytes, self.growth_bytes) = (grown, more);
+        self.growth_bytes = more;
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
         let not_grown = std::mem::take(&mut self.growth_bytes);
         self.memory.give_back(not_grown);
-        self.memory_bytes -= not_grown;
         tracing::debug!(error.cause = %error, "a memory of a guest did not grow");
         Ok(())
     }

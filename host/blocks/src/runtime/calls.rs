@@ -7,15 +7,16 @@ use blockbase_app::schema::{Code, Error, Result, time};
 use blockbase_app::{
     ActionCall, ActionOutcome, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock, QuotaOwner,
 };
-use blockbase_telemetry::BlockUse;
+use blockbase_telemetry::{BlockUse, CallClock, CallPart};
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::Instance;
-use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime::{CallHook, Store, Trap, UpdateDeadline};
 
 use super::checks::check_registered;
 use super::{Inner, Loaded};
+use crate::engine::Ticking;
 use crate::engine::call_slots::{CallKind, CallSlot};
-use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
+use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::host::call::{CallEnvironment, CallState};
@@ -29,7 +30,10 @@ const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
 /// One function of a guest, with its arguments.
 trait GuestCall: Send + 'static {
+    /// The value that the guest returns.
     type Output: Send + 'static;
+    /// The answer of the call.
+    type Answer;
 
     fn make(
         self,
@@ -37,12 +41,16 @@ trait GuestCall: Send + 'static {
         store: &mut Store<CallState>,
         instance: &Instance,
     ) -> impl Future<Output = wasmtime::Result<Self::Output>> + Send;
+
+    /// Checks what the guest returned, and makes the answer of it. `timeout` is the total time of the call.
+    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer>;
 }
 
 struct Handlers;
 
 impl GuestCall for Handlers {
     type Output = Vec<registry::Handler>;
+    type Answer = Vec<registry::Handler>;
 
     async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
         // Loading also checks the signatures of the exports.
@@ -56,6 +64,10 @@ impl GuestCall for Handlers {
             subscriptions.load(&mut *store, instance)?;
         }
         loaded.registry.load(&mut *store, instance)?.call_handlers(store).await
+    }
+
+    fn answer(handlers: Self::Output, _: Duration) -> Result<Self::Answer> {
+        Ok(handlers)
     }
 }
 
@@ -72,10 +84,22 @@ struct Action {
 
 impl GuestCall for Action {
     type Output = std::result::Result<String, types::Error>;
+    type Answer = ActionOutcome;
 
     async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
         let guest = loaded.actions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
         guest.call_call(store, &self.context, &self.name, &self.input).await
+    }
+
+    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer> {
+        let result = output.map_err(handler_error)?;
+        if result.len() > RESULT_BYTES_MAX {
+            return Err(Failed::Limit(LimitHit::Result).error(timeout));
+        }
+        match serde_json::from_str::<serde::de::IgnoredAny>(&result) {
+            Ok(_) => Ok(result),
+            Err(_) => Err(Error::new(Code::ActionFailed, "The handler's result is not JSON.")),
+        }
     }
 }
 
@@ -87,10 +111,21 @@ struct Hook {
 
 impl GuestCall for Hook {
     type Output = std::result::Result<Option<hooks::Response>, types::Error>;
+    type Answer = Option<HookResponse>;
 
     async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
         let guest = loaded.hooks.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
         guest.call_receive(store, &self.context, &self.name, &self.request).await
+    }
+
+    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer> {
+        // The handler's own error code does not matter: the sender sees only that the hook failed.
+        let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
+        let Some(hooks::Response { status, headers, body }) = output.map_err(failed)? else { return Ok(None) };
+        match body.len() <= RESULT_BYTES_MAX {
+            true => Ok(Some(HookResponse { status, headers, body: body.into() })),
+            false => Err(Failed::Limit(LimitHit::Result).error(timeout)),
+        }
     }
 }
 
@@ -103,10 +138,15 @@ struct Delivery {
 
 impl GuestCall for Delivery {
     type Output = std::result::Result<(), types::Error>;
+    type Answer = ();
 
     async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
         let guest = loaded.subscriptions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
         guest.call_deliver(store, &self.context, &self.handler, &self.event, &self.config).await
+    }
+
+    fn answer(output: Self::Output, _: Duration) -> Result<Self::Answer> {
+        output.map_err(handler_error)
     }
 }
 
@@ -123,12 +163,14 @@ struct CallSettings<'a> {
     timeout: Duration,
     /// The counters to which the call's usage is added.
     usage: Option<Arc<HandlerUsage>>,
+    clock: CallClock,
 }
 
 /// The end of a call, and the usage of the call.
 struct Ended<T> {
     outcome: std::result::Result<T, Failed>,
     memory_bytes: usize,
+    clock: CallClock,
 }
 
 /// The reason why a call has no outcome.
@@ -188,44 +230,106 @@ fn trap_name(trap: &Trap) -> &'static str {
     }
 }
 
+/// Makes the clock of a call follow the guest from now on: into its own code, into the host, and back.
+fn follow_guest(store: &mut Store<CallState>) {
+    let mut host_calls_open = 0_u32;
+    store.call_hook(move |mut store, border| {
+        let part = match border {
+            CallHook::CallingHost => {
+                host_calls_open += 1;
+                CallPart::Host
+            }
+            CallHook::ReturningFromHost => {
+                host_calls_open = host_calls_open.saturating_sub(1);
+                CallPart::Guest
+            }
+            CallHook::CallingWasm => CallPart::Guest,
+            // The host also calls the guest to get memory for the results of a host function.
+            CallHook::ReturningFromWasm if host_calls_open > 0 => CallPart::Host,
+            CallHook::ReturningFromWasm => CallPart::Render,
+        };
+        store.data_mut().clock.enter(part);
+        Ok(())
+    });
+}
+
+/// What a call takes from other calls: its memory, its slot, and the ticks.
+type Kept = (Arc<CallMemory>, CallSlot, Ticking);
+
+/// Drops the instance and clears its memory. If the other calls have enough memory left, the answer does not wait for this.
+///
+/// The call keeps its slot and its memory until the end, so a caller cannot pile up instances that are not cleared yet. If memory
+/// is scarce, the answer waits. Otherwise a client that makes one call after the other could fail because of its own earlier call.
+///
+/// `measured` is the block, if the time is measured.
+fn tear_down(store: Store<CallState>, kept: Kept, measured: Option<String>) {
+    let may_wait = kept.0.may_wait();
+    let work = move || {
+        let begun = Instant::now();
+        drop(store);
+        drop(kept);
+        if let Some(block) = measured {
+            blockbase_telemetry::block_torn_down(&block, begun.elapsed());
+        }
+    };
+    match may_wait {
+        // The task runs on the executor of this call, usually as soon as its thread has written the answer.
+        true => drop(tokio::spawn(async move { work() })),
+        false => work(),
+    }
+}
+
 impl Inner {
-    fn environment(&self, timeout: Duration, slot: &CallSlot) -> CallEnvironment {
+    fn environment(&self, timeout: Duration, memory: &Arc<CallMemory>, clock: CallClock) -> CallEnvironment {
         CallEnvironment {
             client: self.client.clone(),
             executors: Arc::clone(&self.executors),
             memory_bytes_max: self.memory_bytes_max,
-            memory: slot.memory.clone(),
+            memory: Arc::clone(memory),
             timeout,
+            clock,
         }
     }
 
     /// Makes a call in a new instance, when a slot is free. The instance is dropped afterwards. The call ends if its caller stops
     /// waiting.
-    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Output> {
-        let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage } = settings;
+    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Answer> {
+        let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, mut clock } = settings;
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
+        clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let state = CallState::new(service, call_id, self.environment(remaining, &slot));
+        let measured = clock.is_on().then(|| block.to_owned());
+        let memory = CallMemory::new(slot.memory.clone());
+        let state = CallState::new(service, call_id, self.environment(remaining, &memory, clock));
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // Both are kept until the instance is gone, which may be after the caller has gone.
-            let _kept = (slot, ticking);
+            // All are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
+            // caller has gone.
+            let kept = (memory, slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HANDED_BYTES_MAX);
             // At each tick, a running guest yields. It ends if it has exceeded a limit since the last tick.
             store.set_epoch_deadline(1);
-            store.epoch_deadline_callback(|store| match store.data().tripped.hit() {
+            store.epoch_deadline_callback(|mut store| match store.data().tripped.hit() {
                 Some(limit) => Err(limit.into()),
-                None => Ok(UpdateDeadline::Yield(1)),
+                None => {
+                    // The clock follows the guest only after the start of the component, so a yield during the start counts as
+                    // `instantiate`.
+                    store.data_mut().clock.enter_from(CallPart::Host, CallPart::Queue);
+                    Ok(UpdateDeadline::Yield(1))
+                }
             });
             let outcome = timeout_at(deadline, async {
                 let instance = loaded.pre.instantiate_async(&mut store).await?;
+                if store.data().clock.is_on() {
+                    follow_guest(&mut store);
+                }
                 call.make(&loaded, &mut store, &instance).await
             })
             .await;
-            let state = store.data();
+            let state = store.data_mut();
             state.finish_streams();
             let outcome = match (outcome, state.tripped.hit()) {
                 (Err(_), _) => Err(Failed::Deadline),
@@ -233,7 +337,11 @@ impl Inner {
                 (Ok(Ok(_)), Some(limit)) => Err(Failed::Limit(limit)),
                 (Ok(Ok(value)), None) => Ok(value),
             };
-            Ended { outcome, memory_bytes: state.memory_bytes() }
+            let (memory_bytes, mut clock) = (kept.0.bytes(), std::mem::take(&mut state.clock));
+            clock.enter(CallPart::Teardown);
+            tear_down(store, kept, measured);
+            clock.enter(CallPart::Render);
+            Ended { outcome, memory_bytes, clock }
         };
         let (ended, busy) = self.executors.run(run).await;
         if let Some(usage) = usage {
@@ -254,7 +362,9 @@ impl Inner {
                 _ => None,
             },
         });
-        ended.outcome.map_err(|failed| failed.error(timeout))
+        let answer = ended.outcome.map_err(|failed| failed.error(timeout)).and_then(|output| C::answer(output, timeout));
+        ended.clock.record(block);
+        answer
     }
 
     /// Loads the block's component within the time of the call.
@@ -276,6 +386,7 @@ impl Inner {
             deadline,
             timeout,
             usage: None,
+            clock: CallClock::default(),
         };
         self.run(Arc::clone(loaded), settings, Handlers)
             .await
@@ -283,26 +394,22 @@ impl Inner {
     }
 
     pub(super) async fn call_action(self: &Arc<Self>, call: ActionCall) -> Result<ActionOutcome> {
+        let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
         let ActionCall { block, action, input, caller, call_id, timeout, usage } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        let result = self.run(loaded, settings, work).await?.map_err(handler_error)?;
-        if result.len() > RESULT_BYTES_MAX {
-            return Err(Failed::Limit(LimitHit::Result).error(timeout));
-        }
-        match serde_json::from_str::<serde::de::IgnoredAny>(&result) {
-            Ok(_) => Ok(result),
-            Err(_) => Err(Error::new(Code::ActionFailed, "The handler's result is not JSON.")),
-        }
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        self.run(loaded, settings, work).await
     }
 
     pub(super) async fn receive_hook(self: &Arc<Self>, call: HookCall) -> Result<Option<HookResponse>> {
+        let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
         let HookCall { block, hook, request, caller, call_id, timeout, usage } = call;
@@ -310,21 +417,16 @@ impl Inner {
         let HookRequest { method, path, query, headers, body, remote_address } = request;
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        // The handler's own error code does not matter: the sender sees only that the hook failed.
-        let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
-        let response = self.run(loaded, settings, work).await?.map_err(failed)?;
-        let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
-        match body.len() <= RESULT_BYTES_MAX {
-            true => Ok(Some(HookResponse { status, headers, body: body.into() })),
-            false => Err(Failed::Limit(LimitHit::Result).error(timeout)),
-        }
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        self.run(loaded, settings, work).await
     }
 
     pub(super) async fn deliver_event(self: &Arc<Self>, call: EventCall) -> Result<()> {
+        let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
         let EventCall { block, handler, event, attempt, config, caller, call_id, timeout, usage } = call;
@@ -337,11 +439,12 @@ impl Inner {
             attempt,
         };
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
-        let name = block.name().to_owned();
+        let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings = CallSettings { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        self.run(loaded, settings, work).await?.map_err(handler_error)
+        let settings =
+            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        self.run(loaded, settings, work).await
     }
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_outbound::{AddressPolicy, Client};
+use blockbase_telemetry::CallClock;
 use wasmtime::Store;
 use wasmtime::component::Component;
 
 use super::linker;
 use crate::engine::executors::Executors;
-use crate::engine::limits::MemoryBudget;
+use crate::engine::limits::{CallMemory, MemoryBudget};
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::host::call::{CallEnvironment, CallState};
@@ -68,8 +69,9 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
         client: Client::new(AddressPolicy { allow_private: false })?,
         executors: Arc::new(Executors::new().map_err(|error| error.to_string())?),
         memory_bytes_max: MEMORY_BYTES_MAX,
-        memory: MemoryBudget::new(MEMORY_BYTES_MAX),
+        memory: CallMemory::new(MemoryBudget::new(MEMORY_BYTES_MAX)),
         timeout: TIMEOUT,
+        clock: CallClock::default(),
     };
     let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), environment));
     store.limiter(|state| state);

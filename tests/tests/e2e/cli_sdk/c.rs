@@ -20,7 +20,7 @@ on_sqlite_first! {
     #[ignore = "long: a toolchain"]
     async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", promises::PROBE_MANIFEST), ("block.c", include_str!("probe/block.c"))];
-        let crash = promises::promises(engine, new_block("c", "probe", &files).await).await;
+        let crash = promises::promises(engine, new_block("c", "probe", &files).await, &["random"]).await;
         assert!(crash.starts_with("The block trapped"), "{crash}");
     }
 }

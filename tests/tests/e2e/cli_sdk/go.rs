@@ -24,7 +24,7 @@ on_both_engines! {
         let files = [("block.json", promises::PROBE_MANIFEST), ("main.go", include_str!("probe/main.go"))];
         let file = new_block("go", "probe", &files).await;
         // A panic is an ordinary error, and not a trap.
-        let crash = promises::promises(engine, file).await;
+        let crash = promises::promises(engine, file, &["random", "old", "new", "own"]).await;
         assert!(crash.starts_with("panic: runtime error: "), "{crash}");
     }
 }

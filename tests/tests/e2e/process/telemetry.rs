@@ -60,6 +60,10 @@ on_sqlite_first! {
         admin.post("/api/v1/blocks/echo/actions/nothing", json!({})).await.expect_error(404, "not_found");
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");
 
+        // The answer does not wait for the end of the instance.
+        let torn_down = [("svc_block", "echo"), ("svc_block_part", "teardown")];
+        until(&server, "svc_block_call_part_milliseconds_count", &torn_down, 4.0).await;
+
         let shown = scrape(&server).await;
         assert_eq!(shown.kinds["svc_action_invocations_total"], "counter");
         assert_eq!(shown.value("svc_action_invocations_total", &action("echo", "success")), Some(2.0));
@@ -69,6 +73,21 @@ on_sqlite_first! {
         assert_eq!(shown.value("svc_action_duration_milliseconds_count", &action("echo", "success")), Some(2.0));
         let spun = shown.value("svc_action_duration_milliseconds_sum", &action("spin", "failed")).unwrap();
         assert!((300.0..10_000.0).contains(&spun), "{spun} ms");
+
+        // Each part has a value for each of the four calls. All parts but the teardown are within the durations of the actions.
+        assert_eq!(shown.kinds["svc_block_call_part_milliseconds"], "histogram");
+        let part = |of: &str, name: &str| {
+            let labels = [("svc_block", "echo"), ("svc_block_part", name)];
+            shown.value(&format!("svc_block_call_part_milliseconds{of}"), &labels).unwrap()
+        };
+        let names = ["queue", "instantiate", "guest", "host", "render"];
+        assert_eq!(names.map(|name| part("_count", name)), [4.0; 5]);
+        assert!(names.iter().all(|name| *name == "host" || part("_sum", name) > 0.0), "{shown:?}");
+        assert!(part("_sum", "teardown") > 0.0, "{shown:?}");
+        let took = |name, outcome| shown.value("svc_action_duration_milliseconds_sum", &action(name, outcome)).unwrap();
+        let calls = took("echo", "success") + took("panic", "failed") + spun;
+        let parts: f64 = names.iter().map(|name| part("_sum", name)).sum();
+        assert!((300.0..=calls).contains(&parts), "{parts} of {calls} ms");
 
         let route = "/api/v1/blocks/{block}/actions/{action}";
         let answered = [("http_request_method", "POST"), ("http_response_status_code", "200"), ("http_route", route), ("url_scheme", "http")];

@@ -29,9 +29,13 @@ action("reject", async () => {
 
 action("hang", () => new Promise(() => {}));
 
+// What the build draws or keeps must not change what a call draws.
+const [drawnAtTheBuild, kept] = [Math.random(), Math.random];
+
 action("draw", () => {
   console.warn("drawn", { at: new Date(0), list: [1, "two"] });
-  return { number: Math.random(), uuid: crypto.randomUUID(), now: Date.now() };
+  const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)));
+  return { number: Math.random(), kept: kept(), bytes, uuid: crypto.randomUUID(), now: Date.now(), drawnAtTheBuild };
 });
 
 action("sign", { input: { type: "object" } }, ({ key, text }) => ({

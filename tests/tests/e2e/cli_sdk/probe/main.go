@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	oldrand "math/rand"
+	newrand "math/rand/v2"
 	"time"
 
 	"blockbase"
@@ -105,12 +107,18 @@ func tidy(context *blockbase.Context, input Tidy) (any, error) {
 	}, nil
 }
 
+// A generator that exists before the call.
+var own = oldrand.New(oldrand.NewSource(oldrand.Int63()))
+
 func chance(*blockbase.Context, Nothing) (any, error) {
 	bytes := make([]byte, 16)
 	if _, err := rand.Read(bytes); err != nil {
 		return nil, err
 	}
-	return map[string]any{"seconds": time.Now().Unix(), "random": hex.EncodeToString(bytes)}, nil
+	return map[string]any{
+		"seconds": time.Now().Unix(), "random": hex.EncodeToString(bytes),
+		"old": fmt.Sprint(oldrand.Int63()), "new": fmt.Sprint(newrand.Uint64()), "own": fmt.Sprint(own.Int63()),
+	}, nil
 }
 
 type Sign struct {

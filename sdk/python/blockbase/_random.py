@@ -1,0 +1,37 @@
+"""Generators of random numbers that the block makes at the build.
+
+Every call begins with the memory of the build. Without a new seed, such a generator would draw the same numbers in each call.
+"""
+
+import random
+from typing import Any
+
+_seed = random.Random.seed
+#: The generators that got their last seed from the randomness of the build, by `id`. The list keeps them, so no id is used twice.
+_of_build: dict[int, random.Random] = {}
+
+
+def _noted_seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
+    _seed(generator, a, version)
+    if a is None:
+        _of_build[id(generator)] = generator
+    else:
+        # The author chose the seed, and wants the numbers that belong to it.
+        _of_build.pop(id(generator), None)
+
+
+def begin_build() -> None:
+    """Notes the generators that are made or seeded from now on."""
+    random.Random.seed = _noted_seed  # type: ignore[method-assign]
+
+
+def end_build() -> None:
+    random.Random.seed = _seed  # type: ignore[method-assign]
+
+
+def begin_call() -> None:
+    """Gives a new seed to the functions of `random` and to the noted generators."""
+    random.seed()
+    for generator in _of_build.values():
+        generator.seed()
+    _of_build.clear()
