@@ -15,13 +15,10 @@ import { Menu, loadFloating } from "../../components/floating";
 import { later } from "../../components/later";
 import { failed, told } from "../../components/toast";
 import { useHotkeys } from "../../components/useHotkeys";
-import { EmptyRecords } from "./EmptyRecords";
 import { Footer } from "./Footer";
-import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
 import { PointMenu } from "./PointMenu";
 import { MissingView, Toolbar } from "./Toolbar";
 import { TransferMenu } from "./transfer";
-import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
 import { type RecordColumn, type RecordShape, hiddenAtFirst, lackingColumns } from "./columns";
@@ -47,12 +44,17 @@ import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
 
 const CellConflict = later(() => import("./CellConflict").then((loaded) => loaded.CellConflict));
+const CellMenuItems = later(() => import("./MenuItems").then((loaded) => loaded.CellMenuItems));
+const ColumnMenuItems = later(() => import("./MenuItems").then((loaded) => loaded.ColumnMenuItems));
+const EmptyRecords = later(() => import("./EmptyRecords").then((loaded) => loaded.EmptyRecords));
+const SelectionBar = later(() => import("./bulk/SelectionBar").then((loaded) => loaded.SelectionBar));
 const CellEditor = later(() => import("./editors/CellEditor").then((loaded) => loaded.CellEditor));
 const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
 
-/** A person whose pointer or focus is in the table may edit a cell next, so the editor is loaded in advance. */
-function loadEditor() {
-  void Promise.all([loadFloating(), CellEditor.preload()]).catch(() => {});
+/** A person whose pointer or focus is in the table may edit a cell, open a menu or select rows next, so these parts are loaded in advance. */
+function loadParts() {
+  const parts = [CellEditor, CellMenuItems, ColumnMenuItems, SelectionBar];
+  void Promise.all([loadFloating(), ...parts.map((part) => part.preload())]).catch(() => {});
 }
 
 const NUMBER = new Intl.NumberFormat("en");
@@ -410,7 +412,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
         )
       }
     >
-      <div className={classes.content} onFocusCapture={loadEditor} onPointerDownCapture={loadEditor}>
+      <div className={classes.content} onFocusCapture={loadParts} onPointerDownCapture={loadParts}>
         <MissingView name={missing} />
         {selection.selected.size > 0 && (
           <SelectionBar selection={selection} shape={shape} total={rows.total} mayUpdate={mayUpdate} mayDelete={mayDelete} onDone={() => grid.current?.focus()} />
