@@ -28,7 +28,8 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
   const isGrouped = view.groups !== null;
   const [shown, setShown] = useState({ isGrouped, hasSwitched: false });
   if (shown.isGrouped !== isGrouped) setShown({ isGrouped, hasSwitched: true });
-  const change = useCallback<CurrentView["change"]>((part, { isStep = false } = {}) => void navigate({ search: (now) => changedSearch(now, part, saved), replace: !isStep }), [navigate, saved]);
+  // The table itself goes to its first row. The router would go back to the place where the list was.
+  const change = useCallback<CurrentView["change"]>((part, { isStep = false } = {}) => void navigate({ search: (now) => changedSearch(now, part, saved), replace: !isStep, resetScroll: false }), [navigate, saved]);
   useEffect(() => {
     if (error !== null) failed("The view could not be kept", error);
   }, [error]);
