@@ -25,13 +25,10 @@ pub(crate) const CALLS_MAX: u32 = 128;
 const PARTS_A_COMPONENT: u32 = 32;
 /// The maximum number of memories in one component, in one module or in several.
 const MEMORIES_A_COMPONENT: u32 = 4;
-/// The number of bytes of each table that stay resident in a free slot. The server clears them itself, which saves a system call
-/// and page faults in the next call.
-///
-/// Memories and stacks have no such setting. Of a memory, the pool could keep only the lowest bytes. In most languages they are
-/// the end of a stack that no call reaches, so each call would clear them for nothing. Stacks stay resident anyway, because the
-/// pool does not clear them.
-const TABLE_BYTES_KEPT: usize = 64 * 1024;
+/// The number of bytes of each memory and of each table that stay resident in a free slot, so that the next call finds them ready.
+/// The server clears these bytes itself. It gives the rest back to the system, which costs a system call for each memory and each
+/// table. Stacks need no such setting: they stay resident, because the pool does not clear them.
+const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
 /// The interval at which running guests yield, and end if they are canceled or have exceeded a limit.
 const EPOCH_TICK: Duration = Duration::from_millis(2);
 /// The number of ticks without a running call after which the ticker rests.
@@ -65,7 +62,8 @@ pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
         .max_tables_per_module(PARTS_A_COMPONENT)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(memory_bytes_max)
-        .table_keep_resident(TABLE_BYTES_KEPT);
+        .linear_memory_keep_resident(KEPT_RESIDENT_BYTES)
+        .table_keep_resident(KEPT_RESIDENT_BYTES);
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     Engine::new(&config)
