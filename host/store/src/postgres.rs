@@ -75,6 +75,8 @@ impl Postgres {
     pub(crate) async fn open(url: &str, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Postgres, String> {
         let mut options = options(url)?.application_name("blockbase").statement_cache_capacity(500).options([
             ("timezone", "UTC"),
+            // Compiling a statement takes longer than running most of those that Postgres would compile.
+            ("jit", "off"),
             ("statement_timeout", STATEMENT_TIMEOUT),
             ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
         ]);

@@ -122,7 +122,7 @@ impl Between {
 
 /// Whether reading a list needs several statements.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
-    let counts = plan.with_count && !plan.knows_total(dialect);
+    let counts = plan.with_count && !plan.counts_with_page(dialect);
     !plan.expand.is_empty() || counts || window.is_some_and(Window::is_bounded)
 }
 
@@ -161,8 +161,14 @@ async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &S
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
-/// Reads the page that a list selects by its number.
-pub(crate) async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<Page> {
+/// Reads the page that a list selects by its number. `None` if the total has to be read by another statement, and the read is not of
+/// one moment (`is_of_one_moment`).
+pub(crate) async fn run_list(
+    connection: &mut Connection,
+    plan: &ListPlan,
+    bytes_max: usize,
+    is_of_one_moment: bool,
+) -> Result<Option<Page>> {
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
@@ -188,20 +194,20 @@ pub(crate) async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes
     let has_previous_page = paging.has_previous_page();
     let page = |total: Option<u64>, has_next_page| Page { rows, total, has_next_page, has_previous_page, marks: Vec::new() };
     if !plan.with_count {
-        return Ok(page(None, has_more));
+        return Ok(Some(page(None, has_more)));
     }
+    let counts_with_page = plan.counts_with_page(connection.dialect());
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
-    } else if plan.knows_total(connection.dialect()) {
-        // This is the first page of an object without records.
-        0
-    } else if !counted.is_everything() && count < rows_max && (count > 0 || paging.offset == 0) {
+    } else if (counts_with_page || !counted.is_everything()) && count < rows_max && (count > 0 || paging.offset == 0) {
         // The page ends before it is full, so the total is known.
         paging.offset + count as u64
+    } else if counts_with_page && !is_of_one_moment {
+        return Ok(None);
     } else {
         counted_total(connection, &plan, &counted).await?
     };
-    Ok(page(Some(total), paging.has_next_page(total)))
+    Ok(Some(page(Some(total), paging.has_next_page(total))))
 }
 
 /// The index of a column among the cells of the plan's records.

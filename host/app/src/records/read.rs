@@ -212,24 +212,29 @@ impl App {
             };
             let bytes_max = self.answer_bytes_left(caller);
             let has_several = needs_several_statements(&plan, window.as_deref(), self.store.dialect());
-            let read = Read {
-                schema: registry.version,
-                cost: cost(&plan.selection),
-                tables_of_one_moment: has_several.then(|| tables_of_list(&plan)),
-            };
             let warnings = warnings_of_expand(caller, &known, object.name(), &request.expand);
             let (paging, cursors_of) = (plan.paging, plan.cursor.as_ref().map(|cursor| cursor.cursors_of));
-            let page = self
-                .read_metered(caller, read, move |connection| {
+            let read_page = |is_of_one_moment: bool| {
+                let read = Read {
+                    schema: registry.version,
+                    cost: cost(&plan.selection),
+                    tables_of_one_moment: is_of_one_moment.then(|| tables_of_list(&plan)),
+                };
+                let (plan, window) = (Arc::clone(&plan), window.clone());
+                self.read_metered(caller, read, move |connection| {
                     let (plan, window) = (Arc::clone(&plan), window.clone());
                     Box::pin(async move {
                         match &window {
-                            Some(window) => run_by_cursor(connection, &plan, window, bytes_max).await,
-                            None => run_list(connection, &plan, bytes_max).await,
+                            Some(window) => run_by_cursor(connection, &plan, window, bytes_max).await.map(Some),
+                            None => run_list(connection, &plan, bytes_max, is_of_one_moment).await,
                         }
                     })
                 })
-                .await?;
+            };
+            let page = match read_page(has_several).await? {
+                Some(page) => page,
+                None => read_page(true).await?.ok_or_else(|| Error::internal("a page of one moment has no total"))?,
+            };
             let cursors = purpose.zip(cursors_of).map(|(purpose, of)| self.cursors_of(&page, of, &purpose)).transpose()?;
             let Page { rows, total, has_next_page, .. } = page;
             caller.spend_answer(rows.len() + cursors.as_ref().map_or(0, PageCursors::bytes));

@@ -79,16 +79,11 @@ impl ListPlan {
 }
 
 impl ListPlan {
-    /// Whether the statement of the list itself returns the total. This is possible for the first page of all records: each row
-    /// then has the stored count as an additional column. It is not possible for a later page, because it may have no row.
-    pub fn knows_total(&self, dialect: Dialect) -> bool {
+    /// Whether the statement of the list itself returns the total, in an additional column of each row. A page without rows then has
+    /// no total.
+    pub fn counts_with_page(&self, dialect: Dialect) -> bool {
         // On SQLite, another statement in the same transaction costs almost nothing.
-        dialect == Dialect::Postgres
-            && self.with_count
-            && self.cursor.is_none()
-            && self.expand.is_empty()
-            && self.paging.offset == 0
-            && self.selection.is_everything()
+        dialect == Dialect::Postgres && self.with_count && self.cursor.is_none() && self.expand.is_empty()
     }
 
     /// Whether an index contains the rows in the list's order, so that nothing has to be sorted.

@@ -19,14 +19,15 @@ use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
 use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
-/// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. If the
-/// stored count is the total, Postgres returns it as an additional column, so that the rows and the total are from one snapshot.
+/// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. Otherwise
+/// Postgres returns the total as an additional column, so that the rows and the total are from one snapshot
+/// ([`ListPlan::counts_with_page`]). It is null if the page is not full, because the rows are then the last ones.
 ///
 /// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep complete rows in
 /// memory, however large they are, even those that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    rows(dialect, plan, &Part::default(), &[], plan.knows_total(dialect), Some(limit))
+    rows(dialect, plan, &Part::default(), &[], plan.counts_with_page(dialect), Some(limit))
 }
 
 /// Reads at most `rows_max` rows of a part of the list.
@@ -79,7 +80,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     for (number, name) in names.iter().enumerate() {
         writer.name(&plan.object, name, number);
     }
-    if with_total {
+    let is_total_stored = plan.selection.is_everything();
+    if with_total && is_total_stored {
         let object = writer.bind(Param::from(plan.object.id));
         writer.sql.push_str(&format!(
             ", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {object}) AS svc_total"
@@ -105,16 +107,34 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.sql.push_str(&format!(" ORDER BY {keys}"));
     // SQLite ignores the order of a subquery without a limit, and accepts no offset without a limit.
     let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
-    if let Some(limit) = limit {
-        let limit = writer.bind(Param::from(limit));
+    let limit = limit.map(|limit| writer.bind(Param::from(limit)));
+    if let Some(limit) = &limit {
         writer.sql.push_str(&format!(" LIMIT {limit}"));
     }
     let offset = writer.bind(Param::from(offset));
     writer.sql.push_str(&format!(" OFFSET {offset}"));
+    if let Some(limit) = limit.filter(|_| with_total && !is_total_stored) {
+        count_if_full(&mut writer, plan, &limit);
+    }
     if by_place {
         rows_at_places(&mut writer, &plan.object, &plan.selection.scope);
     }
     writer.finish()
+}
+
+/// Adds the total to the rows of a page. They are only counted if the page is full.
+///
+/// A table of `WITH` that is materialized keeps its rows in their order.
+fn count_if_full(writer: &mut Writer, plan: &ListPlan, limit: &str) {
+    let page = std::mem::take(&mut writer.sql);
+    writer.add_table("svc_page", page);
+    let source = writer.source(&plan.object, &plan.selection.scope, None);
+    let tests = writer.selection_tests(&plan.object, &plan.selection);
+    writer.sql.push_str(&format!(
+        "SELECT svc_page.*, CASE WHEN (SELECT count(*) FROM svc_page) = {limit} THEN (SELECT count(*) FROM {source}"
+    ));
+    writer.where_clause(&tests);
+    writer.sql.push_str(") END AS svc_total FROM svc_page");
 }
 
 /// The first `most` sort keys of a part.

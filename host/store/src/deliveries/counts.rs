@@ -88,10 +88,6 @@ impl Connection {
             of_entry = format!(" AND d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len());
         }
         let of_event = filter.of_event(dialect, &mut params);
-        if dialect == Dialect::Postgres {
-            // Without this, Postgres would compile the statement, which takes longer than running it.
-            self.define("SET LOCAL jit = off".to_owned()).await?;
-        }
         let delivered_between = self.numbers_of_time(filter.since, filter.until).await?;
         let count = |state: State, window: &str, most: i64| {
             if !state.is_asked_for(filter) {

@@ -150,7 +150,7 @@ pub(super) fn extra(row: &PgRow, columns: usize) -> Result<ExtraValues, DbError>
 /// The number that a list selects after its columns.
 pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
     match row.columns().len() > columns {
-        true => row.try_get::<i64, _>(columns).map(Some).map_err(db_error),
+        true => row.try_get::<Option<i64>, _>(columns).map_err(db_error),
         false => Ok(None),
     }
 }
