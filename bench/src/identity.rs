@@ -57,8 +57,8 @@ pub(crate) struct Options {
 const TURNS: u32 = 6;
 /// The shortest time of a turn with password checks. About a hundred of them run per second.
 const PASSWORDS_TIME_MIN: Duration = Duration::from_secs(8);
-/// The number of users who sign in, in turn.
-const USERS: usize = 8;
+/// The number of users who sign in, in turn. None of them has so many sessions that a sign-in ends another one.
+const USERS: usize = 256;
 const PASSWORD: &str = "correct horse battery";
 
 const ENFORCEMENT_AIM: f64 = 0.9;
