@@ -24,6 +24,14 @@ const MERGED_PAGES: i64 = 500;
 pub struct Connection {
     pub(crate) inner: Inner,
     pub(crate) effects: Effects,
+    /// The number of savepoints that the transaction has made.
+    savepoints: u32,
+}
+
+/// A point of a transaction on Postgres to which the transaction can go back. Without one, an error would end it.
+#[derive(Debug)]
+pub struct Savepoint {
+    number: u32,
 }
 
 pub(crate) enum Inner {
@@ -77,7 +85,7 @@ pub(crate) struct SearchChange {
 
 impl Connection {
     pub(crate) fn new(inner: Inner) -> Connection {
-        Connection { inner, effects: Effects::default() }
+        Connection { inner, effects: Effects::default(), savepoints: 0 }
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -239,14 +247,30 @@ impl Connection {
         }
     }
 
-    /// Sets a savepoint on Postgres, because without one an error would end the transaction.
-    pub async fn savepoint(&mut self) -> Result<(), DbError> {
-        self.on_postgres("SAVEPOINT svc_step").await
+    /// Makes a savepoint. It does nothing on SQLite, where an error does not end the transaction.
+    pub async fn savepoint(&mut self) -> Result<Savepoint, DbError> {
+        self.savepoints += 1;
+        let number = self.savepoints;
+        self.on_postgres(&format!("SAVEPOINT svc_step_{number}")).await?;
+        Ok(Savepoint { number })
     }
 
-    /// Undoes everything since [`Connection::savepoint`].
-    pub async fn back_to_savepoint(&mut self) -> Result<(), DbError> {
-        self.on_postgres("ROLLBACK TO SAVEPOINT svc_step").await
+    /// Moves a savepoint to the present point of the transaction, or makes one there. In a loop, this is better than a savepoint for
+    /// each step: Postgres keeps each of them until the end, and many of them make other transactions slower.
+    pub async fn savepoint_here<'s>(&mut self, savepoint: &'s mut Option<Savepoint>) -> Result<&'s Savepoint, DbError> {
+        match savepoint {
+            Some(known) => {
+                let number = known.number;
+                self.on_postgres(&format!("RELEASE SAVEPOINT svc_step_{number}; SAVEPOINT svc_step_{number}")).await?;
+                Ok(known)
+            }
+            None => Ok(savepoint.insert(self.savepoint().await?)),
+        }
+    }
+
+    /// Undoes everything since the savepoint, also what was done since later ones.
+    pub async fn back_to_savepoint(&mut self, savepoint: &Savepoint) -> Result<(), DbError> {
+        self.on_postgres(&format!("ROLLBACK TO SAVEPOINT svc_step_{}", savepoint.number)).await
     }
 
     async fn on_postgres(&mut self, sql: &str) -> Result<(), DbError> {

@@ -162,17 +162,18 @@ async fn write_plans(connection: &mut Connection, mut context: WriteContext, pla
     let object = Arc::clone(&first.plan.object);
     context.hold(connection, &object).await?;
     if plans.len() > 1 && connection.dialect() == blockbase_query::Dialect::Postgres {
-        connection.savepoint().await?;
+        let savepoint = connection.savepoint().await?;
         let together = plans.iter().map(|persisted| persisted.plan.clone()).collect();
         match insert_many(connection, &context, &object, together).await {
             Ok(_) => return Ok(plans.into_iter().map(|persisted| persisted.ended).collect()),
             Err(error) if error.retry.is_some() => return Err(error),
-            Err(_) => connection.back_to_savepoint().await?,
+            Err(_) => connection.back_to_savepoint(&savepoint).await?,
         }
     }
     let mut all = Vec::with_capacity(plans.len());
+    let mut savepoint = None;
     for Persisted { mut ended, plan } in plans {
-        connection.savepoint().await?;
+        let savepoint = connection.savepoint_here(&mut savepoint).await?;
         match create(connection, plan, &context).await {
             Ok(_) => {}
             Err(error)
@@ -181,7 +182,7 @@ async fn write_plans(connection: &mut Connection, mut context: WriteContext, pla
                 return Err(error);
             }
             Err(error) => {
-                connection.back_to_savepoint().await?;
+                connection.back_to_savepoint(savepoint).await?;
                 ended.attempt = Attempt::Failed(error.message);
             }
         }

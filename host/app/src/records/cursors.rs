@@ -7,6 +7,7 @@
 //! they have changed, the cursor is refused: from another place, the next page would repeat or skip other records.
 
 use blockbase_auth::{Principal, SecretBox, sha256_hex};
+use blockbase_query::condition;
 use blockbase_query::limits::{CURSOR_VALUES_BYTES_MAX, PAGE_SIZE_MAX};
 use blockbase_query::plan::ListPlan;
 use blockbase_query::{CursorParameter, CursorsOf, Filter, FilterValue, ListParameter, ListRequest, Where};
@@ -66,6 +67,9 @@ impl CursorPaginationAnswer {
     pub const MEMBERS: [&str; 6] = ["pageSize", "hasNextPage", "hasPreviousPage", "startCursor", "endCursor", "totalCount"];
 }
 
+/// The maximum number of levels of lists and objects in a condition as JSON: its own levels, the lists between them, and a value.
+const LEVELS_MAX: usize = 3 * condition::LEVELS_MAX;
+
 /// The purpose for which the cursors of a list are sealed.
 pub(crate) struct CursorPurpose(String);
 
@@ -105,6 +109,15 @@ impl CursorPurpose {
         CursorPurpose(format!("cursor:{}", sha256_hex(&bound.to_string())))
     }
 
+    /// The number of bytes of a request that [`CursorPurpose::of`] reads.
+    pub(crate) fn bytes_read(request: &ListRequest) -> usize {
+        let of_filter = |filter: &Filter| match &filter.value {
+            FilterValue::Text(text) => text.len(),
+            FilterValue::Json(raw) => raw.get().len(),
+        };
+        request.wheres.iter().map(Where::bytes).sum::<usize>() + request.filters.iter().map(of_filter).sum::<usize>()
+    }
+
     /// # Errors
     /// `invalid_request` with the parameter as `field`.
     fn open(&self, secrets: &SecretBox, plan: &ListPlan, parameter: ListParameter, cursor: &str) -> Result<Mark> {
@@ -138,17 +151,18 @@ fn owner(caller: &Caller) -> Value {
 /// A JSON document in one form of several that mean the same: without spaces, with the members of each object in the order of
 /// their names, and with the shortest text of each string. Numbers keep their digits. A text that is not JSON stays as it is.
 ///
-/// The conditions of a request were checked before, so the document does not nest deeply, and its members have different names.
+/// A document that nests more deeply than any condition stays as it is too. It can be the value of an operator that ignores it.
 fn written_alike(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
-    let written = write_alike(&mut out, text).and_then(|()| String::from_utf8(out).ok());
+    let written = write_alike(&mut out, text, LEVELS_MAX).and_then(|()| String::from_utf8(out).ok());
     written.unwrap_or_else(|| text.to_owned())
 }
 
-/// Returns `None` if the text is not JSON.
-fn write_alike(out: &mut Vec<u8>, text: &str) -> Option<()> {
+/// Returns `None` if the text is not JSON, or has more than `levels` of lists and objects.
+fn write_alike(out: &mut Vec<u8>, text: &str, levels: usize) -> Option<()> {
     let text = text.trim_ascii();
     match text.as_bytes().first()? {
+        b'{' | b'[' if levels == 0 => return None,
         b'{' => {
             let mut members = serde_json::from_str::<Members>(text).ok()?.0;
             members.sort_by(|(one, _), (two, _)| one.cmp(two));
@@ -159,7 +173,7 @@ fn write_alike(out: &mut Vec<u8>, text: &str) -> Option<()> {
                 }
                 json_text::write_string(out, name);
                 out.push(b':');
-                write_alike(out, value.get())?;
+                write_alike(out, value.get(), levels - 1)?;
             }
             out.push(b'}');
         }
@@ -169,7 +183,7 @@ fn write_alike(out: &mut Vec<u8>, text: &str) -> Option<()> {
                 if place > 0 {
                     out.push(b',');
                 }
-                write_alike(out, item.get())?;
+                write_alike(out, item.get(), levels - 1)?;
             }
             out.push(b']');
         }
@@ -246,6 +260,13 @@ mod tests {
         for (one, two) in [("9007199254740993", "9007199254740992"), ("9999999999999999.99", "9999999999999999.98")] {
             assert_ne!(written_alike(one), written_alike(two));
         }
+        // A document that nests too deeply stays as it is, however deeply it nests.
+        for levels in [LEVELS_MAX + 1, 100_000] {
+            let deep = format!("{}1 {}", "[".repeat(levels), "]".repeat(levels));
+            assert_eq!(written_alike(&deep), deep);
+        }
+        let deepest = format!("{}1 {}", "[".repeat(LEVELS_MAX), "]".repeat(LEVELS_MAX));
+        assert_eq!(written_alike(&deepest), deepest.replace(' ', ""));
         for bad in ["", " ", "{", "[1,]", "\"", "x y", "{\"a\":}", "1 2"] {
             assert_eq!(written_alike(bad), bad);
         }

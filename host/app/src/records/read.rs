@@ -202,10 +202,10 @@ impl App {
             let plan = Arc::new(with_reading(caller, &grant_context, &known, bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
             })?);
-            let purpose = plan.cursor.as_ref().map(|_| {
-                let bytes = bytes_of(&request.wheres);
-                run_offloaded(bytes, || CursorPurpose::of(caller, &plan, request))
-            });
+            let purpose = plan
+                .cursor
+                .as_ref()
+                .map(|_| run_offloaded(CursorPurpose::bytes_read(request), || CursorPurpose::of(caller, &plan, request)));
             let window = match &purpose {
                 Some(purpose) => self.window(&plan, purpose)?.map(Arc::new),
                 None => None,

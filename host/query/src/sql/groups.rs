@@ -83,8 +83,9 @@ pub fn groups(dialect: Dialect, plan: &GroupsPlan) -> Statement {
     writer.finish()
 }
 
-/// The terms of `GROUP BY` and of `ORDER BY` that make the groups in the order of the plan, if this order only has values of fields, and
-/// if the page needs no other groups. An index of the fields then leads to the first groups, and the others are not made.
+/// The terms of `GROUP BY` and of `ORDER BY` that make the groups in the order of the plan. `None` if the order has other values than
+/// those of fields, or if the page needs further groups. An index of the fields leads to the first groups, and the others are not
+/// made.
 fn keys_in_order(dialect: Dialect, plan: &GroupsPlan) -> Option<Vec<(String, String)>> {
     if plan.with_count || !plan.having.is_true() {
         return None;
@@ -97,9 +98,9 @@ fn keys_in_order(dialect: Dialect, plan: &GroupsPlan) -> Option<Vec<(String, Str
         match column.ty {
             // The groups of floats are made by an expression.
             ColumnType::Float => None,
-            // The indexes of SQLite begin with this test.
-            _ if dialect == Dialect::Sqlite && !column.required => Some((format!("({name} IS NULL), {name}"), order)),
-            _ => Some((name, order)),
+            _ if dialect == Dialect::Postgres || column.required => Some((name, order)),
+            // The index of a field that can be null begins with this test. Without such an index, SQLite would sort all rows.
+            _ => column.is_sorted.then(|| (format!("({name} IS NULL), {name}"), order)),
         }
     });
     keys.collect::<Option<Vec<_>>>().filter(|keys| !keys.is_empty())

@@ -12,9 +12,9 @@
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
-//!   the page. (If an index leads to linked rows, this step is left out.) Otherwise it looks for the related rows that meet one of its conditions. If there are few, they lead to the rows
-//!   of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the foreign
-//!   key. Otherwise rows are judged in their order until the page is full.
+//!   the page. (This step is left out if an index leads to linked rows.) Otherwise it looks for the related rows that meet one of
+//!   its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first rows of each in
+//!   the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -566,13 +566,16 @@ fn is_found_by_index(part: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to related rows, and these to the rows of a page by links. Judging the first rows of such a page by row can
-/// take long, because a row can have any number of links, while the probe reads few rows.
+/// Whether an index leads to exactly the related rows of a condition, and links lead from them to the rows of a page. To judge the
+/// first rows of such a page by row can take long, because a row can have any number of links. The probe reads few rows.
 fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
+    let of_index = |related: &Related| match &related.condition {
+        Condition::All(parts) => !parts.is_empty() && parts.iter().all(|part| is_indexed(&related.object, part)),
+        condition => is_indexed(&related.object, condition),
+    };
     lead_of_page(object, parts).is_some_and(|lead| {
-        let is_linked =
-            matches!(&parts[lead], Condition::Related(related) if matches!(related.shape, RelationShape::Linked { .. }));
-        is_linked && is_found_by_index(&parts[lead])
+        let Condition::Related(related) = &parts[lead] else { return false };
+        matches!(related.shape, RelationShape::Linked { .. }) && of_index(related)
     })
 }
 

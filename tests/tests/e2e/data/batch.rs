@@ -166,6 +166,51 @@ on_both_engines! {
         assert_eq!(events(&admin).await, before);
     }
 
+    async fn creates_that_follow_each_other_fail_as_each_would_alone(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let create = |object: &str, values: Value| json!({ "op": "create", "object": object, "values": values });
+        let tag = |code: &str| create("tag", json!({ "code": code }));
+        let member = |team: Value| create("member", json!({ "name": "m", "team_id": team }));
+        let team = admin.make("team", json!({ "name": "red" })).await;
+        admin.make("tag", json!({ "code": "taken" })).await;
+        let before = events(&admin).await;
+        for (operations, index, code) in [
+            (json!([tag("one"), tag("two"), tag("two"), tag("taken")]), 2, "unique_violation"),
+            (json!([tag("one"), tag("taken"), tag("one")]), 1, "unique_violation"),
+            (json!([member(json!(team)), member(json!(NOBODY)), member(Value::Null)]), 1, "foreign_key_violation"),
+            (json!([tag("one"), tag("two"), member(json!(team)), member(json!(NOBODY))]), 3, "foreign_key_violation"),
+        ] {
+            failed(&batch(&admin, operations).await, index, 409, code);
+        }
+        assert_eq!((total(&admin, "tag").await, total(&admin, "member").await, events(&admin).await), (1, 0, before));
+        assert_eq!(admin.get("/api/v1/data/tag?search=one").await.json()["pagination"]["totalCount"], 0);
+    }
+
+    async fn creates_that_follow_each_other_are_all_made_in_order(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("node", json!([{ "name": "name", "type": "text" }])).await;
+        admin.relate(json!({ "name": "parent", "kind": "many_to_one", "source": "node", "target": "node" })).await;
+        let create = |object: &str, values: Value| json!({ "op": "create", "object": object, "values": values });
+        let mut operations: Vec<Value> = (0..250).map(|number| create("tag", json!({ "code": format!("code{number}") }))).collect();
+        operations.extend([
+            create("node", json!({ "name": "root" })),
+            create("node", json!({ "name": "leaf", "parent_id": { "$ref": "250.id" } })),
+            create("node", json!({ "name": "other" })),
+            json!({ "op": "update", "object": "tag", "id": { "$ref": "100.id" }, "values": { "label": { "$ref": "101.code" } } }),
+        ]);
+        let done = results(&batch(&admin, json!(operations)).await);
+        assert!((0..250).all(|number| done[number]["data"]["code"] == format!("code{number}")));
+        assert_eq!(done[251]["data"]["parent_id"], done[250]["data"]["id"]);
+        assert_eq!((&done[253]["data"]["code"], &done[253]["data"]["label"]), (&json!("code100"), &json!("code101")));
+        assert_eq!((total(&admin, "tag").await, total(&admin, "node").await), (250, 3));
+        assert_eq!(admin.get("/api/v1/data/tag?search=code249").await.json()["pagination"]["totalCount"], 1);
+        let ids: Vec<&str> = done.iter().map(|result| result["data"]["id"].as_str().unwrap()).collect();
+        let of_events = server.sql("SELECT record_id FROM svc_events WHERE record_id IS NOT NULL ORDER BY seq").await;
+        assert_eq!(of_events.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ids);
+    }
+
     async fn bodies_are_checked_whole(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
@@ -327,6 +372,22 @@ on_both_engines! {
             }
         }
         assert_eq!(deadlocks().await, before);
+    }
+
+    async fn creates_that_follow_each_other_share_a_statement_on_a_network(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        let operations: Vec<Value> = (0..10)
+            .map(|number| json!({ "op": "create", "object": "tag", "values": { "code": format!("code{number}") } }))
+            .collect();
+        results(&batch(&admin, json!(operations)).await);
+        // The log comes through a pipe, so it may be late. The statements of a request come before the line of its answer.
+        until("the batch is in the log", async || server.log().lines().any(|line| line.contains("answered") && line.contains(PATH))).await;
+        // Quotes are escaped in the log.
+        let inserts = server.log().lines().filter(|line| line.contains(r#"INSERT INTO \"tag\""#)).count();
+        // On SQLite, a statement is no round trip.
+        assert_eq!(inserts, if engine == Engine::Postgres { 1 } else { 10 });
     }
 
     async fn a_record_is_found_after_it_was_deleted_and_created_again(engine: Engine) {

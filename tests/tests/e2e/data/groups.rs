@@ -18,8 +18,8 @@ async fn define(admin: &Admin<'_>) {
             "sale",
             json!([
                 { "name": "status", "type": "enum", "options": ["open", "paid", "lost"] },
-                { "name": "item", "type": "text" },
-                { "name": "count", "type": "integer" },
+                { "name": "item", "type": "text", "indexed": true },
+                { "name": "count", "type": "integer", "indexed": true },
                 { "name": "big", "type": "big_integer" },
                 { "name": "amount", "type": "currency" },
                 { "name": "weight", "type": "float" },
@@ -65,18 +65,22 @@ on_both_engines! {
         for case in 0..250 {
             let question = reference::Question::random(&mut random);
             let expected = question.answer(&sales);
+            // Without a total, the server may make the groups of the page only.
+            for (count, page_size) in [("exact", 40), ("none", 23)] {
             let mut found = Vec::new();
             for page in 1.. {
                 let page = page.to_string();
                 let mut parameters = question.parameters();
-                parameters.extend([("page".to_owned(), page.clone()), ("pageSize".to_owned(), "40".to_owned())]);
+                let paging = [("page", page), ("pageSize", page_size.to_string()), ("count", count.to_owned())];
+                parameters.extend(paging.map(|(name, value)| (name.to_owned(), value)));
                 let parameters: Vec<(&str, &str)> =
                     parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let answer = ask(&admin, &parameters).await;
                 assert_eq!(answer.status, 200, "case {case}: {parameters:?} {}", answer.text);
                 let of_page = reference::texts(&answer.text);
                 let pagination = answer.json()["pagination"].clone();
-                assert_eq!(pagination["totalCount"], expected.len(), "case {case}: {parameters:?} {pagination}");
+                let total = if count == "exact" { json!(expected.len()) } else { Value::Null };
+                assert_eq!(pagination["totalCount"], total, "case {case}: {parameters:?} {pagination}");
                 assert_eq!(pagination["hasNextPage"], found.len() + of_page.len() < expected.len(), "{pagination}");
                 found.extend(of_page);
                 if pagination["hasNextPage"] == false {
@@ -84,6 +88,7 @@ on_both_engines! {
                 }
             }
             reference::assert_same(&found, &expected, &format!("case {case}: {question:?}"));
+            }
         }
     }
 

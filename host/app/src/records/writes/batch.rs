@@ -357,6 +357,7 @@ impl Batch {
         let (mut results, mut filled) = (Results::new(), BTreeMap::new());
         let mut answers = Answers { answers: Vec::with_capacity(operations.len()), bytes: 0, bytes_max: records_bytes_max };
         let mut left: VecDeque<Ready> = operations.into();
+        let mut savepoint = None;
         while !left.is_empty() {
             let first = answers.answers.len();
             let size = group_in_front(connection.dialect(), &left, |place| wanted.contains_key(&(first + place)));

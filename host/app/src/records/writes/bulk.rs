@@ -74,12 +74,13 @@ async fn insert_in_chunks(
     one: String,
 ) -> Result<(), (usize, DbError)> {
     let rows = insert_rows_max(object);
+    let mut savepoint = None;
     for (number, chunk) in plans.chunks(rows).enumerate() {
         let first = number * rows;
-        connection.savepoint().await.map_err(|error| (first, error))?;
+        let savepoint = connection.savepoint_here(&mut savepoint).await.map_err(|error| (first, error))?;
         let statement = sql::insert(connection.dialect(), object, &chunk.iter().collect::<Vec<_>>());
         let Err(error) = connection.execute(statement).await else { continue };
-        connection.back_to_savepoint().await.map_err(|error| (first, error))?;
+        connection.back_to_savepoint(savepoint).await.map_err(|error| (first, error))?;
         let documents = vec![None; chunk.len()];
         let inserted = connection.insert_each(one.clone(), sets(chunk), object.id, documents).await;
         inserted.map_err(|(index, error)| (first + index, error))?;
@@ -164,12 +165,12 @@ async fn change_together(
     ids: &[Uuid],
 ) -> Result<Option<HashMap<Uuid, Record>>> {
     let columns: Vec<&Column> = object.columns.iter().collect();
-    connection.savepoint().await?;
+    let savepoint = connection.savepoint().await?;
     let update = sql::update_many(connection.dialect(), object, change, ids.to_vec());
     match connection.fetch_records(update, &columns, 0, RecordsMax::bytes(usize::MAX)).await {
         Ok(changed) => Ok(Some(changed.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect())),
         Err(_) => {
-            connection.back_to_savepoint().await?;
+            connection.back_to_savepoint(&savepoint).await?;
             Ok(None)
         }
     }

@@ -158,6 +158,7 @@ on_both_engines! {
         // The team alone fails, and so does a team without a member beside one with a member.
         failed(&batch(&founder, json!([create])).await, 0, 403, "forbidden");
         failed(&batch(&founder, json!([create, join, create])).await, 2, 403, "forbidden");
+        failed(&batch(&founder, json!([create, create])).await, 0, 403, "forbidden");
         assert_eq!((total(&admin, "team").await, total(&admin, "member").await, events(&admin).await), (0, 0, before));
         // A caller may refer to a record that they made, although they may read it only afterwards.
         let done = results(&batch(&founder, json!([create, join])).await);
