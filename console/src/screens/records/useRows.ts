@@ -17,8 +17,8 @@ import { type PageRequest, type ReadPage, areApart, countOf, extentOf, pageParam
 const SETTLE_MS = 90;
 const KEEP_MS = 60_000;
 
-/** The server refuses a cursor with 400. */
-const isRefusal = (error: unknown) => isApiError(error) && error.status === 400;
+/** The server refuses a cursor with 400, and names its parameter. */
+const isRefusal = (error: unknown) => isApiError(error) && error.status === 400 && ["after", "before"].includes(error.details.field ?? "");
 
 export interface RowsSource {
   object: string;
