@@ -363,9 +363,14 @@ impl Batch {
             let size = group_in_front(connection.dialect(), &left, |place| wanted.contains_key(&(first + place)));
             let group: Vec<Ready> = left.drain(..size).collect();
             let indices = (first..first + size).map(|index| self.index_in_errors(index));
-            if size > 1
-                && create_together(connection, context, &group, indices).await.map_err(|error| self.failed(first, error))?
-            {
+            let is_done = match size {
+                1 => false,
+                _ => {
+                    let done = create_together(connection, context, &group, indices, &mut savepoint).await;
+                    done.map_err(|error| self.failed(first, error))?
+                }
+            };
+            if is_done {
                 for (index, plan) in (first..).zip(group.into_iter().filter_map(Ready::into_create)) {
                     answers.push(WriteAnswer::Created(answer_of(plan))).map_err(|error| self.failed(index, error))?;
                 }
