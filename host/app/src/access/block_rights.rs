@@ -35,9 +35,10 @@ impl App {
         }
         // Each caller without enforcement has rights of its own, which no later call finds.
         let is_found_again = !parties.invoker.is_unrestricted();
-        let rights = Arc::new(BlockRights::new(block.name(), &block.maker, parties, generation, self.clock.now()));
+        let now = self.clock.now();
+        let rights = Arc::new(BlockRights::new(block.name(), &block.maker, parties, generation, now));
         if is_found_again {
-            self.identities.keep_block_rights(&rights, generation);
+            self.identities.keep_block_rights(&rights, now, generation);
         }
         rights
     }

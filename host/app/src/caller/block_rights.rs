@@ -34,7 +34,8 @@ impl RightsOfParties {
             && self.subject == other.subject
     }
 
-    /// The addresses of the block's own rights and of the invoker's rights. No other rights have them while these are in memory.
+    /// The memory addresses of the block's own rights and of the invoker's rights. As long as these rights are in memory, all
+    /// other rights have other addresses.
     pub(crate) fn addresses(&self) -> (usize, usize) {
         (Arc::as_ptr(&self.asked[0]) as usize, Arc::as_ptr(&self.invoker) as usize)
     }

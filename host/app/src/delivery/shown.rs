@@ -6,15 +6,14 @@
 //! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
 //! of a condition that cannot be decided counts as false.
 //!
-//! Streams with the same condition share the decisions about an event that was published a moment ago ([`event_decisions`]), so
-//! the number of reads depends on the number of policies, and not on the number of streams.
+//! Streams with the same condition share the decisions about a new event ([`event_decisions`]). So the related rows are usually
+//! read once for each policy. But if a policy depends on who the reader is, or on the present moment, each stream reads by
+//! itself.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
@@ -29,10 +28,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{ImageQuestion, SHARED_MS, SharedDecision};
-
-/// How long a stream waits for the decision that another stream reads. After that it reads by itself.
-const SHARED_WAIT: Duration = Duration::from_millis(500);
+use crate::state::event_decisions::{ImageQuestion, SharedDecision, is_new};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +158,7 @@ struct Onlooker<'a> {
     caller: &'a Caller,
     /// The caller's permit for scans, if the caller already has one.
     permit: Option<&'a Arc<ScanPermit>>,
-    /// The event, if the feed has just published it.
+    /// The event, if the feed has just published it and other streams may have the same condition.
     live: Option<&'a CommittedEvent>,
 }
 
@@ -197,7 +193,12 @@ impl Onlooker<'_> {
                     };
                     self.shown_links(&registry, object, &scope, payload).await
                 }
-                false => self.shown_images(&registry, object, &access, payload).await,
+                false => {
+                    // Other streams do not have the same condition.
+                    let live = self.live.filter(|_| !access.is_personal());
+                    let onlooker = Onlooker { live, ..*self };
+                    onlooker.shown_images(&registry, object, &access, payload).await
+                }
             }
         })
         .await
@@ -339,47 +340,32 @@ impl Onlooker<'_> {
         let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let shared = self.shared_decision(registry.version, name, &condition);
-        let asked = Arc::new((Arc::clone(object), condition.clone(), image));
-        let find = || {
+        let asked = Arc::new((Arc::clone(object), condition, image));
+        let decided = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
             let asked = Arc::clone(&asked);
-            self.app.read_metered_in(self.caller, self.permit, read.clone(), move |connection| {
-                let asked = Arc::clone(&asked);
-                Box::pin(async move {
-                    let (object, condition, image) = &*asked;
-                    let statement = sql::image_meets(connection.dialect(), object, condition, image);
-                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-                    Ok(!rows.is_empty())
-                })
+            Box::pin(async move {
+                let (object, condition, image) = &*asked;
+                let statement = sql::image_meets(connection.dialect(), object, condition, image);
+                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+                Ok(!rows.is_empty())
             })
-        };
-        let Some(shared) = shared else { return find().await };
-        let reads_itself = AtomicBool::new(false);
-        let decided = shared.get_or_try_init(|| {
-            reads_itself.store(true, Ordering::Relaxed);
-            find()
         });
-        let mut decided = std::pin::pin!(decided);
-        let meets = match tokio::time::timeout(SHARED_WAIT, &mut decided).await {
-            Ok(meets) => *meets?,
-            Err(_) if reads_itself.load(Ordering::Relaxed) => *decided.await?,
-            // The reader of another stream may be slow because its caller has used up a share of the server.
-            Err(_) => return find().await,
-        };
-        // Another caller may have read it.
+        let Some(shared) = shared else { return decided.await };
+        let meets = shared.get_or(decided).await?;
+        // The decision may come from the read of another caller.
         self.app.recheck(self.caller).await?;
         Ok(meets)
     }
 
     /// The decision that other streams share. `None` if the event is not new.
-    fn shared_decision(&self, schema: i64, image: &'static str, condition: &Condition) -> Option<SharedDecision> {
-        let event = self.live?;
-        let is_new = (0..SHARED_MS).contains(&(self.app.now() - event.occurred_at));
+    fn shared_decision(&self, schema: i64, image: &'static str, condition: &Condition) -> Option<Arc<SharedDecision>> {
+        let (event, now) = (self.live?, self.app.now());
         // A search through texts waits for a permit of the caller, and no other caller should wait for that.
-        if !is_new || condition.reads_texts() {
+        if !is_new(event.occurred_at, now) || condition.reads_texts() {
             return None;
         }
         let question = ImageQuestion { schema, image, condition: condition.clone() };
-        self.app.feed().decisions().of(event.seq, question)
+        self.app.feed().decisions().of(event.seq, event.occurred_at, now, question)
     }
 }
 

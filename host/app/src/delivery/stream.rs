@@ -414,7 +414,8 @@ struct PartsCheck {
 }
 
 impl PartsCheck {
-    /// `is_live` says whether the event comes from the feed, so that other streams need the same decisions now.
+    /// `is_live` says whether the event comes from the feed. Then other streams show it at the same time, and share decisions
+    /// about it.
     fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>, is_live: bool) -> PartsCheck {
         let (app, caller, checked) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
         let look = tokio::spawn(async move {

@@ -2,24 +2,34 @@
 //!
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
 //! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
-//! result. All of these reads begin after the event's commit, so an event never meets a condition by a row that was gone before
-//! it.
+//! result. Every such read begins after the commit of the event, so it never finds a related row that was deleted before the
+//! event.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use blockbase_query::Condition;
+use blockbase_schema::Result;
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
+use tokio::sync::Semaphore;
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
-pub(crate) const SHARED_MS: i64 = 2_000;
+const SHARED_MS: i64 = 2_000;
+/// How long a stream waits for the read of another stream. That one may be slow, because its caller has used up a share of the
+/// server.
+const TURN_WAIT: Duration = Duration::from_millis(50);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
-/// The maximum number of shared decisions about one event. If the condition names the reader, each reader has another one. Then
-/// it costs more to look for a shared decision than it saves.
-const DECISIONS_MAX: usize = 256;
+/// The maximum number of shared decisions about one event. A stream compares its question with each of them, so a longer list
+/// would take more time than it saves. If the list is full, streams with other questions read by themselves.
+const DECISIONS_MAX: usize = 64;
+
+/// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
+pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
+    (0..SHARED_MS).contains(&(now - occurred_at))
+}
 
 /// Whether an image of an event meets a condition.
 #[derive(Debug, PartialEq)]
@@ -31,33 +41,76 @@ pub(crate) struct ImageQuestion {
     pub(crate) condition: Condition,
 }
 
-/// A decision. The first stream that waits for it reads it. If that read fails or is dropped, the next one reads.
-pub(crate) type SharedDecision = Arc<OnceCell<bool>>;
+/// A decision. The streams that need it take turns, until one of them has read it.
+pub(crate) struct SharedDecision {
+    decided: OnceLock<bool>,
+    /// The permit of the stream whose turn it is. It is closed when the decision is known.
+    turn: Semaphore,
+}
+
+impl Default for SharedDecision {
+    fn default() -> SharedDecision {
+        SharedDecision { decided: OnceLock::new(), turn: Semaphore::new(1) }
+    }
+}
+
+impl SharedDecision {
+    /// The decision. If no stream knows it, the result of `read` becomes the decision. `read` begins when it is the turn of this
+    /// stream, at the latest after [`TURN_WAIT`]. If it fails, or if the stream is closed meanwhile, it is the turn of the next
+    /// stream.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) async fn get_or(&self, read: impl Future<Output = Result<bool>>) -> Result<bool> {
+        if let Some(decided) = self.decided.get() {
+            return Ok(*decided);
+        }
+        // The permit is held until the end of this function.
+        let _turn = tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await;
+        if let Some(decided) = self.decided.get() {
+            return Ok(*decided);
+        }
+        let met = read.await?;
+        let decided = *self.decided.get_or_init(|| met);
+        self.turn.close();
+        Ok(decided)
+    }
+}
 
 /// The decisions about the newest events, by the events' numbers.
 #[derive(Default)]
-pub(crate) struct EventDecisions(Mutex<BTreeMap<i64, Vec<Asked>>>);
+pub(crate) struct EventDecisions(Mutex<BTreeMap<i64, OfEvent>>);
+
+struct OfEvent {
+    occurred_at: i64,
+    asked: Vec<Asked>,
+}
 
 struct Asked {
     question: ImageQuestion,
-    decision: SharedDecision,
+    decision: Arc<SharedDecision>,
 }
 
 impl EventDecisions {
-    /// The decision about the event with this number. `None` if the event has too many of them.
-    pub(crate) fn of(&self, seq: i64, question: ImageQuestion) -> Option<SharedDecision> {
+    /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
+    /// of them.
+    pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
+        // Events that are no longer needed. They are dropped after the lock is released.
+        let mut removed = Vec::new();
         let mut events = self.0.lock();
-        let asked = events.entry(seq).or_default();
+        let asked = &mut events.entry(seq).or_insert_with(|| OfEvent { occurred_at, asked: Vec::new() }).asked;
         if let Some(known) = asked.iter().find(|known| known.question == question) {
             return Some(Arc::clone(&known.decision));
         }
         if asked.len() >= DECISIONS_MAX {
             return None;
         }
-        let decision = SharedDecision::default();
+        let decision = Arc::<SharedDecision>::default();
         asked.push(Asked { question, decision: Arc::clone(&decision) });
-        if events.len() > EVENTS_MAX {
-            events.pop_first();
+        while events.len() > EVENTS_MAX
+            || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
+        {
+            removed.extend(events.pop_first());
         }
         Some(decision)
     }
@@ -65,6 +118,12 @@ impl EventDecisions {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use blockbase_schema::Error;
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+
     use super::*;
 
     fn question(condition: Condition) -> ImageQuestion {
@@ -74,7 +133,7 @@ mod tests {
     #[test]
     fn only_the_same_question_about_the_same_event_has_the_same_decision() {
         let decisions = EventDecisions::default();
-        let of = |seq, question| decisions.of(seq, question).expect("a decision");
+        let of = |seq, question| decisions.of(seq, 0, 0, question).expect("a decision");
         let first = of(7, question(Condition::TRUE));
         assert!(Arc::ptr_eq(&first, &of(7, question(Condition::TRUE))));
         for (seq, other) in [
@@ -90,7 +149,7 @@ mod tests {
     #[test]
     fn old_events_and_further_questions_take_no_memory() {
         let decisions = EventDecisions::default();
-        let of = |seq, schema| decisions.of(seq, ImageQuestion { schema, ..question(Condition::TRUE) });
+        let of = |seq, schema| decisions.of(seq, 0, 0, ImageQuestion { schema, ..question(Condition::TRUE) });
         let first = of(0, 0).expect("a decision");
         for schema in 1..DECISIONS_MAX as i64 {
             assert!(of(0, schema).is_some());
@@ -101,5 +160,61 @@ mod tests {
         }
         assert_eq!(decisions.0.lock().len(), EVENTS_MAX);
         assert!(!Arc::ptr_eq(&first, &of(0, 0).expect("another decision")));
+        // A new event drops those that are no longer shared.
+        let later = decisions.of(1_000, SHARED_MS, SHARED_MS, question(Condition::TRUE));
+        assert!(later.is_some());
+        assert_eq!(decisions.0.lock().keys().copied().collect::<Vec<i64>>(), [1_000]);
+    }
+
+    /// A read that ends with what the test sends.
+    async fn sent(answer: oneshot::Receiver<Result<bool>>) -> Result<bool> {
+        answer.await.unwrap_or_else(|_| Err(Error::internal("no answer")))
+    }
+
+    /// A read that must not begin.
+    async fn never() -> Result<bool> {
+        panic!("another stream has read the decision")
+    }
+
+    #[tokio::test]
+    async fn one_stream_reads_and_the_others_use_its_decision() {
+        let decision = SharedDecision::default();
+        let (answer, answered) = oneshot::channel();
+        let mut first = pin!(decision.get_or(sent(answered)));
+        assert!(first.as_mut().now_or_never().is_none());
+        let mut second = pin!(decision.get_or(never()));
+        assert!(second.as_mut().now_or_never().is_none());
+        answer.send(Ok(true)).expect("the first stream reads");
+        assert!(first.await.expect("a decision"));
+        assert!(second.await.expect("a decision"));
+        assert!(decision.get_or(never()).await.expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn the_next_stream_reads_if_the_first_one_is_closed_or_fails() {
+        let decision = SharedDecision::default();
+        let (_answer, answered) = oneshot::channel();
+        let mut closed = Box::pin(decision.get_or(sent(answered)));
+        assert!(closed.as_mut().now_or_never().is_none());
+        let mut failing = pin!(decision.get_or(async { Err(Error::internal("no database")) }));
+        assert!(failing.as_mut().now_or_never().is_none());
+        drop(closed);
+        assert!(failing.await.is_err());
+        assert!(decision.get_or(async { Ok(true) }).await.expect("a decision"));
+        assert!(decision.get_or(never()).await.expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn a_slow_read_of_one_stream_does_not_hold_up_the_others() {
+        let decision = SharedDecision::default();
+        let (answer, answered) = oneshot::channel();
+        let mut slow = pin!(decision.get_or(sent(answered)));
+        assert!(slow.as_mut().now_or_never().is_none());
+        // This one waits for the slow stream, then reads. Later streams use its decision at once.
+        assert!(decision.get_or(async { Ok(true) }).await.expect("a decision"));
+        assert!(decision.get_or(never()).now_or_never().expect("no wait").expect("a decision"));
+        // All streams have the same decision.
+        answer.send(Ok(false)).expect("the slow stream reads");
+        assert!(slow.await.expect("a decision"));
     }
 }

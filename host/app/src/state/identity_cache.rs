@@ -23,6 +23,16 @@ const VIEWS_MAX: usize = 500;
 /// The maximum number of rights of blocks for their invokers. If there are more, all are dropped and computed again.
 const BLOCK_RIGHTS_MAX: usize = 2_000;
 
+/// The rights of blocks for their invokers. The key has the memory addresses of the rights that they were computed from. Those
+/// rights are kept in memory too, so that no other rights get the same addresses.
+#[derive(Default)]
+struct KeptBlockRights {
+    /// Each with the time when it was kept. After [`KEPT_MS`] the identities have been read again, so nothing finds it any more.
+    by_parties: HashMap<(usize, usize), (Arc<BlockRights>, i64)>,
+    /// The time when old entries were last dropped.
+    swept_at: i64,
+}
+
 /// A caller's rights, limited to those of a role, and the time when they were limited.
 struct View {
     whole: Arc<Permissions>,
@@ -40,9 +50,7 @@ pub(crate) struct IdentityCache {
     /// Rights limited to a role. The key has the role and the memory address of the full rights. The full rights are kept in
     /// memory, so that no other rights get the same address.
     by_view: RwLock<HashMap<(String, usize), View>>,
-    /// The rights of blocks for their invokers, by the addresses of the rights that they were computed from. Those rights are kept
-    /// in memory too, so that no other rights get the same addresses.
-    by_block: RwLock<HashMap<(usize, usize), Arc<BlockRights>>>,
+    by_block: RwLock<KeptBlockRights>,
     /// Whether a user with a credential exists, and the time at which that was read.
     has_users: RwLock<Option<(bool, i64)>>,
     /// Increases each time the cache is cleared. Identities that were read before that are not put into the cache.
@@ -164,18 +172,27 @@ impl IdentityCache {
     /// The rights of a block that were computed from exactly these rights. They are as old as the rights that they come from, so
     /// they need no time of their own.
     pub(crate) fn block_rights(&self, parties: &RightsOfParties) -> Option<Arc<BlockRights>> {
-        self.by_block.read().get(&parties.addresses()).filter(|kept| kept.are_of(parties)).cloned()
+        let kept = self.by_block.read();
+        kept.by_parties.get(&parties.addresses()).map(|(rights, _)| rights).filter(|rights| rights.are_of(parties)).cloned()
     }
 
-    pub(crate) fn keep_block_rights(&self, rights: &Arc<BlockRights>, generation: u64) {
+    /// Keeps the rights of a block, and drops those that are older than [`KEPT_MS`].
+    pub(crate) fn keep_block_rights(&self, rights: &Arc<BlockRights>, now: i64, generation: u64) {
+        // They may be large, so they are dropped after the lock is released.
+        let mut removed: Vec<(Arc<BlockRights>, i64)> = Vec::new();
         let mut kept = self.by_block.write();
         if self.generation.load(Ordering::Acquire) != generation {
             return;
         }
-        if kept.len() >= BLOCK_RIGHTS_MAX {
-            kept.clear();
+        let is_old = |at: i64| !(0..KEPT_MS).contains(&(now - at));
+        if is_old(kept.swept_at) {
+            removed.extend(kept.by_parties.extract_if(|_, (_, kept_at)| is_old(*kept_at)).map(|(_, old)| old));
+            kept.swept_at = now;
         }
-        kept.insert(rights.addresses(), Arc::clone(rights));
+        if kept.by_parties.len() >= BLOCK_RIGHTS_MAX {
+            removed.extend(kept.by_parties.drain().map(|(_, old)| old));
+        }
+        removed.extend(kept.by_parties.insert(rights.addresses(), (Arc::clone(rights), now)));
     }
 
     /// Whether a user with a credential exists.
@@ -207,7 +224,7 @@ impl IdentityCache {
         kept.clear();
         makers.clear();
         views.clear();
-        blocks.clear();
+        blocks.by_parties.clear();
         *public = None;
         *has_users = None;
     }
@@ -245,7 +262,7 @@ mod tests {
         let same = || parties(&known, None);
         let keep = |generation: u64| {
             let rights = Arc::new(BlockRights::new("block", &Maker::default(), same(), generation, 0));
-            cache.keep_block_rights(&rights, generation);
+            cache.keep_block_rights(&rights, 0, generation);
         };
         keep(cache.generation());
         assert!(cache.block_rights(&same()).is_some());
@@ -267,5 +284,31 @@ mod tests {
         assert!(cache.block_rights(&same()).is_none());
         keep(cache.generation());
         assert!(cache.block_rights(&same()).is_some());
+    }
+
+    #[test]
+    fn old_rights_of_blocks_take_no_memory() {
+        let cache = IdentityCache::default();
+        let keep = |now: i64| {
+            let asked = [rights(), rights()];
+            let parties = RightsOfParties { asked, invoker: rights(), maker: None, subject: Variables::default() };
+            let rights = Arc::new(BlockRights::new("block", &Maker::default(), parties, cache.generation(), now));
+            cache.keep_block_rights(&rights, now, cache.generation());
+            Arc::downgrade(&rights)
+        };
+        let start = 1_000_000;
+        let first = keep(start);
+        let second = keep(start + 1);
+        // The last sweep was a moment ago.
+        let third = keep(start + KEPT_MS - 1);
+        assert!([&first, &second, &third].iter().all(|rights| rights.upgrade().is_some()));
+        let fourth = keep(start + KEPT_MS);
+        assert!(first.upgrade().is_none());
+        assert!([&second, &third, &fourth].iter().all(|rights| rights.upgrade().is_some()));
+        let fifth = keep(start + 2 * KEPT_MS);
+        assert!([&second, &third, &fourth].iter().all(|rights| rights.upgrade().is_none()));
+        // If the clock is set back, no entry stays for longer.
+        keep(start);
+        assert!(fifth.upgrade().is_none());
     }
 }

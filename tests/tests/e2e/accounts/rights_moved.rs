@@ -207,7 +207,7 @@ on_both_engines! {
         let installed = admin.install("", file).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
         let total = async || admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"].as_i64().unwrap();
-        // A role that is taken away or changed counts for a call under way, like the end of the account.
+        // A running call ends when its caller is banned or deleted, and also when they lose a role or the role loses rights.
         for (loss, status, code) in
             [("banned", 401, "unauthorized"), ("deleted", 401, "unauthorized"), ("stripped", 403, "forbidden"), ("changed", 403, "forbidden")]
         {
