@@ -7,7 +7,7 @@
 mod backlog;
 pub(crate) mod clock;
 mod cost;
-mod database;
+pub(crate) mod database;
 mod latency;
 mod receiver;
 mod resume;

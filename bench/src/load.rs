@@ -79,8 +79,18 @@ pub(crate) async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mu
 /// Runs `make`'s requests on `connections` for `time`, after a short warm-up. Each connection finishes at least one request after it,
 /// even if that takes longer than `time`.
 pub(crate) async fn run(address: &str, connections: usize, time: Duration, make: MakeRequest) -> Measured {
-    let begun = Instant::now();
-    let warm = begun + time / 8;
+    run_after(time / 8, address, connections, time, make).await
+}
+
+/// Does the same with another warm-up. After a warm-up of zero, every request is measured.
+pub(crate) async fn run_after(
+    warm_up: Duration,
+    address: &str,
+    connections: usize,
+    time: Duration,
+    make: MakeRequest,
+) -> Measured {
+    let warm = Instant::now() + warm_up;
     let end = warm + time;
     let tasks: Vec<_> = (0..connections)
         .map(|connection| {

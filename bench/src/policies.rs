@@ -36,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
     streams: Vec<usize>,
     /// Milliseconds from one event to the next while streams are open
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     interval_ms: u64,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 10)]

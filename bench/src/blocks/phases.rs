@@ -12,7 +12,7 @@ use super::guests::{EXAMPLE_RESOURCE, Guests};
 use super::{ECHOED, Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
-use crate::load::{exchange, request, run as run_load};
+use crate::load::{exchange, request, run_after};
 use crate::report::{Table, grouped};
 use crate::run::REST;
 use crate::side::Side;
@@ -42,9 +42,12 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
         tokio::time::sleep(REST).await;
         for connections in [1, options.connections] {
             eprintln!("phases, {}, {connections} connections", guest.name);
-            let before = parts(&side, &guest.name).await;
             let echo = always(&side, "POST", &action_path(&guest.name, "echo"), Some(ECHOED));
-            let measured = run_load(&side.address, connections, Duration::from_secs(options.seconds), echo).await;
+            let time = Duration::from_secs(options.seconds);
+            // The warm-up is separate, so that the parts and the time of a request are those of the same calls.
+            run_after(Duration::ZERO, &side.address, connections, time / 8, echo.clone()).await;
+            let before = parts(&side, &guest.name).await;
+            let measured = run_after(Duration::ZERO, &side.address, connections, time, echo).await;
             let after = parts(&side, &guest.name).await;
             let request_us = 1e6 * connections as f64 / measured.a_second;
             rows.extend(

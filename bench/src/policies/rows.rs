@@ -1,9 +1,10 @@
 //! Lists, single records and writes of three callers: one without a policy, one for own rows, and one for the rows of a team. The
-//! last two reach the same number of rows.
+//! last two reach about the same number of rows, and both have theirs spread over all rows in the same way.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::Options;
@@ -11,7 +12,7 @@ use super::teams::{Teams, tasks_of, user_with};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::fill::{BULK_RECORDS, bulk, code, priorities, record, title};
-use crate::load::{MakeRequest, request};
+use crate::load::{MakeRequest, exchange, request};
 use crate::report::{Table, grouped};
 use crate::run::REST;
 use crate::side::Side;
@@ -20,6 +21,8 @@ use crate::workloads::{always, pick};
 
 /// The team whose member is measured.
 const TEAM: usize = 0;
+/// The team whose tasks belong to the caller of own rows. With a single team, that caller owns all rows.
+const TEAM_OF_OWN: usize = 1;
 
 /// A caller, and the ids of the rows that they get and change.
 struct Reader {
@@ -89,23 +92,27 @@ async fn callers(admin: &Side) -> [Side; 3] {
 /// Creates rows. Those of the owner are between those of the others. Returns the ids of the owner's rows, and of the team's rows.
 async fn fill(admin: &Side, owner: &Side, teams: &Teams, rows: u32) -> (Vec<Uuid>, Vec<Uuid>) {
     let path = format!("{}/bulk", admin.items);
-    let (mut of_owner, mut of_team) = (Vec::new(), Vec::new());
-    for first in (0..rows).step_by(BULK_RECORDS as usize) {
-        let end = rows.min(first + BULK_RECORDS);
-        let middle = first + (end - first).div_ceil(teams.count as u32);
-        for (side, numbers) in [(owner, first..middle), (admin, middle..end)] {
-            if numbers.is_empty() {
-                continue;
-            }
-            let body = bulk(numbers.clone().map(|number| {
-                let (project, _) = teams.project_of(number);
-                record(&title(number), number % priorities(rows), &code(number), project)
+    let mut stream = TcpStream::connect(&admin.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut buffer, mut of_owner, mut of_team) = (Vec::new(), Vec::new(), Vec::new());
+    let team_of = |number: u32| teams.project_of(number).1;
+    let is_own = |number: u32| team_of(number) == TEAM_OF_OWN % teams.count;
+    let numbers: Vec<u32> = (0..rows).collect();
+    for bulk_numbers in numbers.chunks(BULK_RECORDS as usize) {
+        // A request has the rows of one owner only, and the rows are stored in the order of their numbers.
+        for numbers in bulk_numbers.chunk_by(|one, next| is_own(*one) == is_own(*next)) {
+            let side = if is_own(numbers[0]) { owner } else { admin };
+            let body = bulk(numbers.iter().map(|number| {
+                let (project, _) = teams.project_of(*number);
+                record(&title(*number), number % priorities(rows), &code(*number), project)
             }));
-            let made = side.send(&request("POST", &path, side.token.as_deref(), Some(&body))).await;
+            let bytes = request("POST", &path, side.token.as_deref(), Some(&body));
+            let (status, range) = exchange(&mut stream, &bytes, &mut buffer).await;
+            assert_eq!(status, 201, "{}", String::from_utf8_lossy(&buffer));
+            let made: Value = serde_json::from_slice(&buffer[range]).unwrap();
             let ids: Vec<Uuid> = serde_json::from_value(made["ids"].clone()).unwrap();
-            let is_of_team = |number: &u32| teams.project_of(*number).1 == TEAM;
-            of_team.extend(numbers.zip(&ids).filter(|(number, _)| is_of_team(number)).map(|(_, id)| *id));
-            if side.token == owner.token {
+            of_team.extend(numbers.iter().zip(&ids).filter(|(number, _)| team_of(**number) == TEAM).map(|(_, id)| *id));
+            if is_own(numbers[0]) {
                 of_owner.extend(ids);
             }
         }

@@ -16,6 +16,7 @@ use super::Options;
 use super::teams::{Teams, tasks_of, user_with};
 use crate::cluster::Cluster;
 use crate::events::clock::{Clock, Writes, marked, percentiles};
+use crate::events::database::Database;
 use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMIT_OF_STREAMS, OPENING, QUIET, listen, raise_descriptors};
 use crate::events::subject::Subject;
 use crate::load::{exchange, request};
@@ -49,7 +50,15 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     eprintln!("  {} streams open", clients.len());
     tokio::time::sleep(QUIET).await;
     let (open, _) = subject.memory_mib();
-    let (busy_before, transactions_before) = (subject.process().processor_time(), database.transactions().await);
+    // Open streams cost something without events too, because the server checks their rights again from time to time. This is
+    // measured first, for as long as the writes will take.
+    let events = count - WARM;
+    let idle_began = Instant::now();
+    let idle_before = Used::now(&subject, &mut database).await;
+    tokio::time::sleep(interval * events as u32 + QUIET).await;
+    let before = Used::now(&subject, &mut database).await;
+    let idle_for = idle_began.elapsed();
+    let idle = before.since(&idle_before);
 
     let began = Instant::now();
     write_paced(&writes, &teams, WARM..count, interval).await;
@@ -62,15 +71,16 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     // The streams that do not show an event may still decide that.
     tokio::time::sleep(QUIET).await;
     let missing = expected.saturating_sub(got.load(Ordering::Relaxed));
-    let busy = subject.process().processor_time().saturating_sub(busy_before);
-    let transactions = database.transactions().await.zip(transactions_before).map(|(after, before)| after - before);
+    let used = Used::now(&subject, &mut database).await.since(&before);
+    // How often the time without writes goes into the time with them.
+    let times_idle = began.elapsed().as_secs_f64() / idle_for.as_secs_f64();
     let (_, peak) = subject.memory_mib();
     let cut_off = clients.iter().filter(|client| client.is_finished()).count();
     drop(database);
     subject.end().await;
     let (from_answer, from_request) = latencies(clients, &writes, options.roles).await;
 
-    let events = (count - WARM) as f64;
+    let events = events as f64;
     let line = |name: &str, value: String| vec![name.to_owned(), value];
     let ([answer_p50, answer_p99], [request_p50, request_p99]) = (percentiles(&from_answer), percentiles(&from_request));
     let mut rows = vec![
@@ -82,13 +92,21 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
         line("request → client p50 µs", request_p50),
         line("request → client p99 µs", request_p99),
         line("slowest, from the request, µs", grouped(from_request.max() as f64)),
-        line("processor time of the server, ms an event", format!("{:.1}", busy.as_secs_f64() * 1e3 / events)),
+        line(
+            "processor time of the server, ms an event, without that of idle streams",
+            format!("{:.1}", (used.busy_ms - idle.busy_ms * times_idle) / events),
+        ),
+        line("processor time of idle streams, ms a second", format!("{:.1}", idle.busy_ms / idle_for.as_secs_f64())),
         line("server without streams, MiB", format!("{without:.0}")),
         line("with them open, MiB", format!("{open:.0}")),
         line("at its peak, MiB", format!("{peak:.0}")),
     ];
-    if let Some(transactions) = transactions {
-        rows.push(line("transactions of Postgres an event", format!("{:.1}", transactions as f64 / events)));
+    if let Some((of_events, of_idle)) = used.transactions.zip(idle.transactions) {
+        rows.push(line(
+            "transactions of Postgres an event, without those of idle streams",
+            format!("{:.1}", (of_events - of_idle * times_idle) / events),
+        ));
+        rows.push(line("transactions of idle streams a second", format!("{:.1}", of_idle / idle_for.as_secs_f64())));
     }
     let title = format!(
         "{} streams of {} roles with a policy through a relation, an event each {} ms",
@@ -97,6 +115,25 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
         options.interval_ms
     );
     (title, Table { head: vec!["", "measured"], rows })
+}
+
+/// The processor time of the server in milliseconds, and the transactions of its database if that is Postgres.
+struct Used {
+    busy_ms: f64,
+    transactions: Option<f64>,
+}
+
+impl Used {
+    /// The use since the server and its database started.
+    async fn now(subject: &Subject<'_>, database: &mut Database) -> Used {
+        let busy_ms = subject.process().processor_time().as_secs_f64() * 1e3;
+        Used { busy_ms, transactions: database.transactions().await.map(|transactions| transactions as f64) }
+    }
+
+    fn since(&self, before: &Used) -> Used {
+        let transactions = self.transactions.zip(before.transactions).map(|(after, before)| after - before);
+        Used { busy_ms: self.busy_ms - before.busy_ms, transactions }
+    }
 }
 
 /// Sends one write after the other on one connection. The team of a write is its number, in turn.

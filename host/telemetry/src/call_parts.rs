@@ -9,15 +9,17 @@ use crate::instruments::{block_call_part, is_on};
 pub enum CallPart {
     /// The call waits for the compiled component, for a slot, or for a processor after its guest has yielded.
     Queue,
-    /// The host makes the instance, and the component runs the code of its start.
+    /// The host makes the instance, the component runs the code of its start, and the host begins to pass the arguments.
     Instantiate,
     /// The guest's own code runs.
     Guest,
     /// A host function or a function of the engine runs for the guest, or waits.
     Host,
-    /// The host passes the arguments to the guest, reads the result, and makes the answer of it.
+    /// The host passes the rest of the arguments to the guest, reads the result, and makes the answer of it. A call that has
+    /// moved to the slow executor also waits here for its way back.
     Render,
-    /// The host drops the instance and clears its memory. Usually the answer does not wait for this.
+    /// The host cuts the requests of the call, drops the instance and clears its memory. Usually the answer does not wait for the
+    /// instance and its memory.
     Teardown,
 }
 

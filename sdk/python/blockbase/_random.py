@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 _seed = random.Random.seed
+_setstate = random.Random.setstate
 #: The generators that got their last seed from the randomness of the build, by `id`. The list keeps them, so no id is used twice.
 _of_build: dict[int, random.Random] = {}
 
@@ -20,18 +21,27 @@ def _noted_seed(generator: random.Random, a: Any = None, version: int = 2) -> No
         _of_build.pop(id(generator), None)
 
 
+def _noted_setstate(generator: random.Random, state: tuple[Any, ...]) -> None:
+    _setstate(generator, state)
+    # The author chose the state, as with a seed.
+    _of_build.pop(id(generator), None)
+
+
 def begin_build() -> None:
-    """Notes the generators that are made or seeded from now on."""
+    """Notes the generators that are made, seeded or given a state from now on."""
     random.Random.seed = _noted_seed  # type: ignore[method-assign]
+    random.Random.setstate = _noted_setstate  # type: ignore[method-assign]
 
 
 def end_build() -> None:
     random.Random.seed = _seed  # type: ignore[method-assign]
+    random.Random.setstate = _setstate  # type: ignore[method-assign]
 
 
 def begin_call() -> None:
     """Gives a new seed to the functions of `random` and to the noted generators."""
     random.seed()
     for generator in _of_build.values():
-        generator.seed()
+        # A subclass may have a `seed` of its own that needs an argument.
+        _seed(generator)
     _of_build.clear()

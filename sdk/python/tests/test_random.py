@@ -26,6 +26,45 @@ class Generators(unittest.TestCase):
         self.assertEqual((chosen.random(), chosen_later.random()), (expected, expected))
         self.assertNotEqual(system.random(), system.random())
 
+    def test_a_subclass_with_a_seed_of_its_own_is_seeded_without_it(self) -> None:
+        class Chosen(random.Random):
+            def seed(self, a: int) -> None:  # type: ignore[override]
+                super().seed(a)
+
+        class Chance(random.Random):
+            seeds = 0
+
+            def seed(self, a: int) -> None:  # type: ignore[override]
+                self.seeds += 1
+                super().seed()
+
+        _random.begin_build()
+        try:
+            chosen, chance = Chosen(7), Chance(7)
+        finally:
+            _random.end_build()
+        memory = chosen.getstate(), chance.getstate()
+        _random.begin_call()
+        self.assertEqual(chosen.getstate(), memory[0])
+        self.assertNotEqual(chance.getstate(), memory[1])
+        self.assertEqual(chance.seeds, 1)
+
+    def test_a_state_that_the_author_sets_is_kept_as_a_seed_is(self) -> None:
+        state = random.Random(7).getstate()
+        _random.begin_build()
+        try:
+            restored, left_again = random.Random(), random.Random()
+            restored.setstate(state)
+            left_again.setstate(state)
+            left_again.seed()
+        finally:
+            _random.end_build()
+        memory = left_again.getstate()
+        _random.begin_call()
+        self.assertEqual(restored.getstate(), state)
+        self.assertNotEqual(left_again.getstate(), memory)
+        self.assertIs(random.Random.setstate, _random._setstate)
+
     def test_a_generator_that_a_call_makes_is_left_alone(self) -> None:
         _random.begin_build()
         _random.end_build()

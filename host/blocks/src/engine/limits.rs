@@ -159,10 +159,10 @@ impl MemoryBudget {
         is_there
     }
 
-    /// Whether at least half of this budget is left, and half of the complete budget too.
-    pub(crate) fn is_half_free(&self) -> bool {
-        let is_half_free = self.0.taken.load(Ordering::Relaxed) <= self.0.bytes_max / 2;
-        is_half_free && self.0.whole.as_ref().is_none_or(MemoryBudget::is_half_free)
+    /// Whether so much memory is left, in this budget and in the complete budget.
+    pub(crate) fn has_left(&self, bytes: usize) -> bool {
+        let left = self.0.bytes_max.saturating_sub(self.0.taken.load(Ordering::Relaxed));
+        left >= bytes && self.0.whole.as_ref().is_none_or(|whole| whole.has_left(bytes))
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
@@ -185,9 +185,10 @@ impl CallMemory {
         Arc::new(CallMemory { budget, bytes: AtomicUsize::new(0) })
     }
 
-    /// Whether the other calls have so much memory left that this call may keep its own a little longer.
-    pub(crate) fn may_wait(&self) -> bool {
-        self.budget.is_half_free()
+    /// Whether this call may keep its memory a little longer. It may if the next call has room for all the memory that a call may
+    /// have, `memory_of_a_call` bytes.
+    pub(crate) fn may_wait(&self, memory_of_a_call: usize) -> bool {
+        self.budget.has_left(memory_of_a_call)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -232,11 +233,26 @@ mod tests {
     fn a_part_leaves_the_rest_to_others() {
         let whole = MemoryBudget::new(100);
         let (one, other) = (whole.part(75), whole.part(75));
-        assert!(one.take(30) && one.is_half_free() && other.take(20) && other.is_half_free());
-        assert!(other.take(5) && one.take(45) && !one.is_half_free() && !other.is_half_free());
+        assert!(one.take(30) && one.has_left(45) && !one.has_left(46), "of the part");
+        assert!(other.has_left(70) && !other.has_left(71), "of the complete budget");
+        assert!(other.take(25) && one.take(45) && one.has_left(0) && !one.has_left(1) && !other.has_left(1));
         assert!(!one.take(1) && !other.take(1));
         one.give_back(50);
         assert!(other.take(50) && !one.take(1));
+    }
+
+    #[test]
+    fn a_call_keeps_its_memory_longer_only_if_a_whole_call_has_room() {
+        // The memory of all calls is that of one, of two and of four calls.
+        for (whole, most_kept) in [(100, 0), (200, 50), (400, 200)] {
+            let part = MemoryBudget::new(whole).part((whole / 4 * 3).max(100));
+            let ended = CallMemory::new(part.clone());
+            assert!(ended.take(most_kept) && ended.may_wait(100), "{whole}");
+            let next = CallMemory::new(part.clone());
+            assert!(next.take(100), "{whole}");
+            drop(next);
+            assert!(ended.take(1) && !ended.may_wait(100), "{whole}");
+        }
     }
 
     #[test]

@@ -122,6 +122,16 @@ impl CallState {
         (&mut self.outgoing, &mut self.http_context, &mut self.table)
     }
 
+    /// Drops what the call still has, except the memory of its instance: its requests, its handles, its rights and its log. The
+    /// requests that the guest has not waited for are cut.
+    pub(crate) fn end(&mut self) {
+        self.table = ResourceTable::new();
+        self.wasi = None;
+        self.outgoing.end();
+        self.service = None;
+        self.log = LogSink::new(None, String::new());
+    }
+
     /// Logs the last, unfinished lines of the guest's standard streams.
     pub(crate) fn finish_streams(&self) {
         if let Some(wasi) = &self.wasi {
@@ -179,5 +189,35 @@ impl WasiHttpView for CallState {
         self.count_wasi_call();
         let (hooks, ctx, table) = self.http_parts();
         WasiHttpCtxView { hooks, table, ctx }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_outbound::AddressPolicy;
+
+    use super::*;
+    use crate::engine::limits::MemoryBudget;
+
+    #[tokio::test]
+    async fn the_end_of_a_call_drops_its_handles_but_its_memory_still_counts() {
+        let budget = MemoryBudget::new(100);
+        let environment = CallEnvironment {
+            client: Client::new(AddressPolicy { allow_private: false }).expect("a client"),
+            executors: Arc::new(Executors::new().expect("executors")),
+            memory_bytes_max: 100,
+            memory: CallMemory::new(budget.clone()),
+            timeout: Duration::from_secs(1),
+            clock: CallClock::default(),
+        };
+        let mut state = CallState::new(None, "call".to_owned(), environment);
+        assert!(state.memory.take(60));
+        let held = Arc::new(());
+        let _handle = state.table.push(Arc::clone(&held)).expect("room for a handle");
+        state.end();
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(!budget.take(41));
+        drop(state);
+        assert!(budget.take(100));
     }
 }

@@ -38,6 +38,11 @@ impl Outgoing {
         Outgoing { client, executors, service, deadline, sent: AtomicU32::new(0), tripped }
     }
 
+    /// Forgets the service, because the call has ended.
+    pub(crate) fn end(&mut self) {
+        self.service = None;
+    }
+
     /// Counts a request.
     pub(crate) fn count(&self) -> std::result::Result<(), LimitHit> {
         match self.sent.fetch_add(1, Ordering::Relaxed) < REQUESTS_MAX {

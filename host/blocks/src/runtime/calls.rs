@@ -256,20 +256,24 @@ fn follow_guest(store: &mut Store<CallState>) {
 /// What a call takes from other calls: its memory, its slot, and the ticks.
 type Kept = (Arc<CallMemory>, CallSlot, Ticking);
 
-/// Drops the instance and clears its memory. If the other calls have enough memory left, the answer does not wait for this.
+/// Cuts the requests of the call and drops its handles. Then drops the instance and clears its memory. The answer does not wait
+/// for the memory if there is room for all the memory that one more call may have (`memory_of_a_call` bytes).
 ///
-/// The call keeps its slot and its memory until the end, so a caller cannot pile up instances that are not cleared yet. If memory
-/// is scarce, the answer waits. Otherwise a client that makes one call after the other could fail because of its own earlier call.
+/// The call keeps its slot and its memory until the end, so a caller cannot pile up instances that are not cleared yet. With less
+/// room the answer waits, because the client's next call could fail for lack of the memory that this call still has.
 ///
 /// `measured` is the block, if the time is measured.
-fn tear_down(store: Store<CallState>, kept: Kept, measured: Option<String>) {
-    let may_wait = kept.0.may_wait();
+fn tear_down(mut store: Store<CallState>, kept: Kept, memory_of_a_call: usize, measured: Option<String>) {
+    let begun = Instant::now();
+    store.data_mut().end();
+    let ended_in = begun.elapsed();
+    let may_wait = kept.0.may_wait(memory_of_a_call);
     let work = move || {
         let begun = Instant::now();
         drop(store);
         drop(kept);
         if let Some(block) = measured {
-            blockbase_telemetry::block_torn_down(&block, begun.elapsed());
+            blockbase_telemetry::block_torn_down(&block, ended_in + begun.elapsed());
         }
     };
     match may_wait {
@@ -302,7 +306,7 @@ impl Inner {
         let memory = CallMemory::new(slot.memory.clone());
         let state = CallState::new(service, call_id, self.environment(remaining, &memory, clock));
         let ticking = self.ticker.keep();
-        let engine = self.engine.clone();
+        let (engine, memory_of_a_call) = (self.engine.clone(), self.memory_bytes_max);
         let run = async move {
             // All are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
             // caller has gone.
@@ -339,7 +343,7 @@ impl Inner {
             };
             let (memory_bytes, mut clock) = (kept.0.bytes(), std::mem::take(&mut state.clock));
             clock.enter(CallPart::Teardown);
-            tear_down(store, kept, measured);
+            tear_down(store, kept, memory_of_a_call, measured);
             clock.enter(CallPart::Render);
             Ended { outcome, memory_bytes, clock }
         };

@@ -40,6 +40,25 @@ async fn all_calls_share_a_bounded_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_makes_one_call_after_the_other_does_not_lack_the_memory_of_its_earlier_calls() {
+    // There is memory for one call, and for one call and three quarters.
+    for total in ["64", "112"] {
+        let server = ServerBuilder::new(Engine::Sqlite)
+            .env("SVC_BLOCK_MEMORY_MB", "64")
+            .env("SVC_BLOCK_MEMORY_TOTAL_MB", total)
+            .start()
+            .await;
+        let admin = server.admin().await;
+        install(&admin, "", json!({})).await;
+        for megabytes in [60, 60, 24, 60, 48, 60, 24, 60] {
+            let filled = call(&admin, "fill", json!({ "megabytes": megabytes, "ms": 0 })).await;
+            assert_eq!(filled.status, 200, "{megabytes} of {total} MiB: {}", filled.text);
+            assert_eq!(filled.data(), json!(megabytes << 20));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_block_does_not_take_every_place() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
