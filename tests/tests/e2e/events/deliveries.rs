@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Receiver, Reply, example_block, on_both_engines, pack, within};
+use blockbase_tests::{Receiver, Reply, example_block, on_both_engines, pack, until, within};
 use serde_json::{Value, json};
 
 use crate::events::Stream;
@@ -389,18 +389,22 @@ on_both_engines! {
         });
         let packed = pack(example_block("mirror").await, manifest).await.unwrap();
         assert_eq!(admin.install("", packed).await.status, 201);
-        // After this time, the instance has begun to follow the block's events.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        admin.make("copy", json!({ "source": "x", "copy": {} })).await;
-        let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();
-        for _ in 0..2400 {
-            if count().await == 10 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
+        // The instance follows the block's events from some time after the installation on. Earlier records have no copies.
+        let mut made = 0;
+        until("the instance follows the events", async || {
+            made += 1;
+            admin.make("copy", json!({ "source": format!("x{made}"), "copy": {} })).await;
+            !server.sql("SELECT id FROM svc_events WHERE topic = 'data.copy.created' AND depth > 0").await.is_empty()
+        })
+        .await;
+        let copies_of = async |id: &str| admin.get(&format!("/api/v1/data/copy?source={id}")).await.data();
+        let mut id = admin.make("copy", json!({ "source": "last", "copy": {} })).await;
+        for _ in 0..9 {
+            until("the record is copied", async || copies_of(&id).await[0].is_object()).await;
+            id = copies_of(&id).await[0]["id"].as_str().unwrap().to_owned();
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(count().await, 10);
+        assert_eq!(copies_of(&id).await, json!([]));
         assert_eq!(server.sql("SELECT count(*) FROM svc_deliveries").await, [["0"]]);
     }
 

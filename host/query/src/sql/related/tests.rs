@@ -35,7 +35,8 @@ fn written(dialect: Dialect, object: &str, condition: Value, sort: &str) -> [Str
     let registry = registry();
     let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
     let condition = condition.to_string();
-    let request = ListRequest::from_parameters([("where", condition.as_str()), ("sort", sort)]).expect("a request");
+    let request =
+        ListRequest::from_parameters([("where", condition.as_str()), ("sort", sort), ("count", "none")]).expect("a request");
     let reading = Reading {
         registry: &registry,
         decide: &|_| Ok(access.clone()),
