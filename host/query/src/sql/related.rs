@@ -42,6 +42,9 @@ const FEW_MAX: usize = 4000;
 const HEADS_MAX: usize = 100;
 /// The maximum number of rows that a page reads and skips, if the first rows of each related row are read.
 const HEAD_ROWS_MAX: i64 = 200;
+/// The maximum number of rows that are read of all related rows together, before the first rows of the page are judged by row.
+/// Twice [`ROWS_FIRST_MAX`], because a row is read in less time than it is judged.
+const HEADS_FIRST_MAX: usize = 500;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
@@ -57,6 +60,13 @@ pub(super) struct Page<'a> {
     pub(super) is_by_creation: bool,
     pub(super) limit: i64,
     pub(super) offset: i64,
+}
+
+impl Page<'_> {
+    /// Whether the page can be made of the first rows of each of very few foreign keys.
+    fn has_heads(&self) -> bool {
+        self.is_by_creation && (1..=HEAD_ROWS_MAX).contains(&self.limit.saturating_add(self.offset))
+    }
 }
 
 /// Whether SQLite can read the rows of a list in its order, by an index, and stop when the page is full.
@@ -132,7 +142,13 @@ impl Writer {
         };
         let begins_with_top = !is_led_by_links(object, parts);
         let probed = rows.map(|rows| {
-            let is_full = if begins_with_top { self.top(object, selection, page.keys, &rows) } else { "FALSE".to_owned() };
+            let is_full = match begins_with_top {
+                true => {
+                    let leads_alone = self.probe_first(object, parts, page, &rows);
+                    self.top(object, selection, page.keys, &rows, leads_alone.as_deref())
+                }
+                false => "FALSE".to_owned(),
+            };
             let found = self.probe(object, selection, page, &is_full, &rows);
             (rows, is_full, found)
         });
@@ -156,8 +172,8 @@ impl Writer {
     /// Adds `svc_top`, which has those of the first rows in the order of a page that meet all conditions, but not more than the
     /// page needs. Returns SQL that tests whether they fill the page.
     ///
-    /// SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
-    fn top(&mut self, object: &Object, selection: &Selection, keys: &str, rows: &str) -> String {
+    /// SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows. If `is_left_out`, it reads none.
+    fn top(&mut self, object: &Object, selection: &Selection, keys: &str, rows: &str, is_left_out: Option<&str>) -> String {
         let table = quote(object.name());
         let mut first = format!("SELECT * FROM {table}");
         let own = self.own_tests(object, selection);
@@ -169,13 +185,37 @@ impl Writer {
             tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
         }
         let tests = tests.join(" AND ");
+        let limit =
+            is_left_out.map_or_else(|| rows.to_owned(), |is_left_out| format!("CASE WHEN {is_left_out} THEN 0 ELSE {rows} END"));
         self.add_table(
             "svc_top",
             format!(
-                "SELECT svc_rowid AS svc_place FROM ({first} ORDER BY {keys} LIMIT {ROWS_FIRST_MAX}) AS {table} WHERE {tests} LIMIT {rows}"
+                "SELECT svc_rowid AS svc_place FROM ({first} ORDER BY {keys} LIMIT {ROWS_FIRST_MAX}) AS {table} WHERE {tests} LIMIT \
+                 {limit}"
             ),
         );
         format!("(SELECT count(*) FROM svc_top) >= {rows}")
+    }
+
+    /// If an index leads to exactly the related rows of a page, adds `svc_probe` with the first keys to which they lead. Returns SQL
+    /// that tests whether these are all, and so few that to read the rows of each costs less than to judge the first rows of the
+    /// page one by one.
+    fn probe_first(&mut self, object: &Object, parts: &[Condition], page: &Page<'_>, rows: &str) -> Option<String> {
+        let Condition::Related(related) = &parts[lead_of_page(object, parts)?] else { return None };
+        let [test] = parts_of(&related.condition) else { return None };
+        if related.scope != Scope::All || !is_indexed(&related.object, test) {
+            return None;
+        }
+        let max = match related.shape {
+            // The rows of each key are read up to the end of the page.
+            RelationShape::Forward { .. } if page.has_heads() => format!("{HEADS_FIRST_MAX} / {rows}"),
+            // Each key is that of one row.
+            RelationShape::Reverse { .. } => HEADS_MAX.to_string(),
+            RelationShape::Forward { .. } | RelationShape::Linked { .. } => return None,
+        };
+        let list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
+        self.add_table("svc_probe", format!("{list} LIMIT {max} + 1"));
+        Some(format!("(SELECT count(*) FROM svc_probe) <= {max}"))
     }
 
     /// Adds `svc_few`, which has the rows of the selection if a condition on related rows leads to few of them. Returns SQL that
@@ -201,8 +241,7 @@ impl Writer {
                 self.add_table("svc_found", list);
                 let has_few = format!("(SELECT count(*) FROM svc_found) <= {FOUND_MAX}");
                 let key = key_of(object, related);
-                let is_short = page.limit.saturating_add(page.offset) <= HEAD_ROWS_MAX;
-                if is_short && page.is_by_creation && matches!(related.shape, RelationShape::Forward { .. }) {
+                if page.has_heads() && matches!(related.shape, RelationShape::Forward { .. }) {
                     let are_very_few = format!("(NOT ({is_full}) AND (SELECT count(*) FROM svc_found) <= {HEADS_MAX})");
                     let mut tests = vec![format!("{table}.{key} = svc_found.svc_key")];
                     tests.extend(others.iter().cloned());
@@ -557,21 +596,23 @@ fn leading(parts: &[Condition]) -> Option<usize> {
 
 /// Whether an index leads to the related rows that meet a condition.
 fn is_found_by_index(part: &Condition) -> bool {
-    match part {
-        Condition::Related(related) => match &related.condition {
-            Condition::All(parts) => parts.iter().any(|part| is_indexed(&related.object, part)),
-            condition => is_indexed(&related.object, condition),
-        },
-        _ => false,
+    matches!(part, Condition::Related(related) if parts_of(&related.condition).iter().any(|part| is_indexed(&related.object, part)))
+}
+
+/// The conditions of which all must hold.
+fn parts_of(condition: &Condition) -> &[Condition] {
+    match condition {
+        Condition::All(parts) => parts,
+        condition => std::slice::from_ref(condition),
     }
 }
 
 /// Whether an index leads to exactly the related rows of a condition, and links lead from them to the rows of a page. To judge the
 /// first rows of such a page by row can take long, because a row can have any number of links. The probe reads few rows.
 fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
-    let of_index = |related: &Related| match &related.condition {
-        Condition::All(parts) => !parts.is_empty() && parts.iter().all(|part| is_indexed(&related.object, part)),
-        condition => is_indexed(&related.object, condition),
+    let of_index = |related: &Related| {
+        let parts = parts_of(&related.condition);
+        !parts.is_empty() && parts.iter().all(|part| is_indexed(&related.object, part))
     };
     lead_of_page(object, parts).is_some_and(|lead| {
         let Condition::Related(related) = &parts[lead] else { return false };

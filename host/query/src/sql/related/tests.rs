@@ -138,7 +138,14 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
             "{page}"
         );
         assert!(page.contains("svc_few AS MATERIALIZED") && !total.contains("svc_heads"), "{page} {total}");
+        // Few keys that an index finds lead to the page before a row is judged.
+        assert_eq!(page.contains("LIMIT CASE WHEN (SELECT count(*) FROM svc_probe) <= 500 / "), has_heads, "{page}");
+        let [by_scan, _] = written(Dialect::Sqlite, "task", json!({ "project": { "state": "x" } }), sort);
+        let [by_two, _] = written(Dialect::Sqlite, "task", json!({ "project": { "kind": 1, "state": "x" } }), sort);
+        assert!(!by_scan.contains("svc_probe") && !by_two.contains("svc_probe"), "{by_scan} {by_two}");
     }
+    let [page, _] = written(Dialect::Sqlite, "project", json!({ "task_by_project": { "some": { "kind": 1 } } }), "");
+    assert!(page.contains("LIMIT CASE WHEN (SELECT count(*) FROM svc_probe) <= 100 THEN 0 ELSE "), "{page}");
 
     // Other tests may leave few rows, which are tested one by one.
     let beside = json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } });
