@@ -6,6 +6,7 @@ pub(crate) mod borrowed_rights;
 pub(crate) mod erasure;
 pub(crate) mod guests;
 pub(crate) mod mail;
+pub(crate) mod mail_attacks;
 pub(crate) mod mail_delivery;
 pub(crate) mod people;
 pub(crate) mod policies;
