@@ -9,6 +9,7 @@ pub(crate) mod mail;
 pub(crate) mod mail_attacks;
 pub(crate) mod mail_delivery;
 pub(crate) mod people;
+pub(crate) mod people_docs;
 pub(crate) mod policies;
 pub(crate) mod preferences;
 pub(crate) mod recorded;
