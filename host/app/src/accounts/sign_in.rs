@@ -40,10 +40,11 @@ impl App {
         let SignIn { email, password, remember, client, callback } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
         let sought = email.clone();
-        let read = self.begin_try_and_read(&email, &client, move |connection| {
-            Box::pin(async move { Ok(connection.credential(&sought).await?) })
-        });
-        let (attempt, found) = read.await?;
+        let (attempt, found) = self
+            .begin_try_and_read(&email, &client, move |connection| {
+                Box::pin(async move { Ok(connection.credential(&sought).await?) })
+            })
+            .await?;
         let (user, hash) = found.unzip();
         let holds = self.hasher.verify(password, hash.clone()).await.map_err(hash_error)?;
         let (Some(user), Some(hash)) = (user.filter(|user| holds && !user.banned), hash) else {

@@ -136,6 +136,11 @@ on_both_engines! {
         let deleted = server.run(&["user", "delete", "eve@example.com", "--yes", "--json"], "").await.json();
         assert_eq!((&deleted["email"], deleted["id"].is_string()), (&json!("eve@example.com"), true));
         assert_eq!(server.run(&["user", "list", "--search", "eve", "--json"], "").await.json(), json!([]));
+        // The commands write the events of the API.
+        let topics = server.sql("SELECT DISTINCT topic FROM svc_events").await.concat();
+        for topic in ["auth.user.created", "auth.user.deleted", "auth.key.created", "auth.key.deleted"] {
+            assert!(topics.iter().any(|known| known == topic), "{topic}: {topics:?}");
+        }
     }
 
 }
@@ -222,6 +227,18 @@ async fn no_other_user_of_the_machine_reaches_the_socket() {
         assert!(!asked.out.contains("HTTP") && !asked.error.contains("no connection"), "{asked:?}");
         server.log_with("is not from this user").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_command_opens_the_database_beside_a_server() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    server.admin().await;
+    server.sign_up("ann").await;
+    std::fs::remove_file(server.directory().join("svc-data/svc.sock")).unwrap();
+    for arguments in [&["user", "ban", "ann@example.com"][..], &["user", "list"], &["key", "list"]] {
+        server.run(arguments, "").await.expect_error(1, &["Another blockbase runs on the data directory"]);
+    }
+    assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
