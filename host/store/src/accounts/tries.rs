@@ -28,8 +28,8 @@ pub struct TriesOfAccount {
 }
 
 impl Connection {
-    /// The attempts for an account from all networks, and those from one network. No other transaction counts an attempt until this
-    /// one ends.
+    /// The attempts for an account from all networks, and those from one network. No other transaction counts an attempt until
+    /// this one ends.
     pub async fn held_sign_in_tries(&mut self, account: &str, network: &str) -> Result<TriesOfAccount, DbError> {
         // It has to be one statement, because it also has to lock rows that already exist. Between two statements a row could be
         // deleted. A statement inserts its rows in their order. So every attempt locks the row of all networks first, and two

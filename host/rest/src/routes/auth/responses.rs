@@ -9,8 +9,8 @@ use super::answers::SessionGoneAnswer;
 use crate::AppState;
 use crate::answer::auth::show_token;
 
-/// A response that leads a browser to a page. The request's address contains a token, so the browser must not show it to the page as
-/// its referrer.
+/// A response that leads a browser to a page. The address of the request contains a token, so the browser must not show it to the
+/// page as its referrer.
 pub(super) fn leads_to(status: StatusCode, location: HeaderValue) -> Response {
     let headers = [(header::LOCATION, location), (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"))];
     (status, headers).into_response()
