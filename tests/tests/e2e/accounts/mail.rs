@@ -241,6 +241,7 @@ on_both_engines! {
         let server = sending_to(engine, &mails)
             .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
             .env("SVC_ANONYMOUS_AUTH", "true")
+            .env("SVC_SIGNUP_ROLE", "member")
             .start()
             .await;
         // The first admin need not prove the address. So a wrong mail server cannot keep everybody from signing in.
@@ -248,6 +249,7 @@ on_both_engines! {
         assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
         let instance = server.call("GET", "/api/v1/instance", None).await.json();
         assert_eq!((&instance["mail"], &instance["emailVerification"]), (&json!(true), &json!(true)));
+        expect_status(&admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await, 201);
 
         let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD, "callbackURL": "/welcome" });
         let signed_up = post(&server, "sign-up/email", body.clone()).await;
@@ -278,7 +280,8 @@ on_both_engines! {
         // The browser that signed up is signed in, and keeps its password.
         let opened = server.send(server.request("GET", &path_of(&server, &newest)).header("cookie", &cookie)).await;
         assert_eq!(opened.status, 302, "{}", opened.text);
-        assert!(opened.headers.contains_key("set-auth-token"), "{:?}", opened.headers);
+        let ann = server.with_token(opened.headers["set-auth-token"].to_str().unwrap().to_owned());
+        assert_eq!(ann.get("/api/v1/me").await.json()["roles"], json!(["member"]));
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
         // The use of a link ends the other links of its kind.
         assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
