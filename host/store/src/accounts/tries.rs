@@ -13,6 +13,7 @@ const ALL_NETWORKS: &str = "";
 pub struct SignInTries {
     /// The number of failures since the last success.
     pub failures: i64,
+    /// The time of the last attempt.
     pub last_at: i64,
     /// The time of the last successful sign-in from this network.
     pub signed_in_at: Option<i64>,
@@ -74,17 +75,18 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Resets the failures of an account from a network after a sign-in with the right password.
+    /// Resets the failures of an account from a network after a sign-in with the right password. The time of the last attempt stays,
+    /// because it has an index, which every change would have to update.
     pub async fn sign_in_succeeded(&mut self, account: &str, network: &str, now: i64) -> Result<(), DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => {
-                "UPDATE svc_sign_in_tries SET failures = 0, last_at = $4, \
+                "UPDATE svc_sign_in_tries SET failures = 0, \
                  signed_in_at = CASE WHEN network = $2 THEN NULL ELSE $4 END WHERE account = $1 AND network IN ($2, $3)"
             }
             // An update locks rows in any order. So the rows are locked before it, in the order of `held_sign_in_tries`. Then two
             // concurrent sign-ins never deadlock.
             Dialect::Postgres => {
-                "UPDATE svc_sign_in_tries AS tries SET failures = 0, last_at = $4, \
+                "UPDATE svc_sign_in_tries AS tries SET failures = 0, \
                  signed_in_at = CASE WHEN tries.network = $2 THEN NULL ELSE $4 END \
                  FROM (SELECT account, network FROM svc_sign_in_tries WHERE account = $1 AND network IN ($2, $3) \
                  ORDER BY network FOR UPDATE) AS held WHERE tries.account = held.account AND tries.network = held.network"
