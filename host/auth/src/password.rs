@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// The minimum number of characters of a password.
@@ -46,8 +47,11 @@ pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem
     }
 }
 
-/// The maximum number of hashes that wait for their turn.
+/// The maximum number of hashes that wait for a thread.
 const WAITING_MAX: usize = 512;
+/// The number of hashes for each core that have a thread. One of them runs, and the next one begins as soon as it ends. Without a
+/// thread of its own, the next one would have to wait until the runtime gives it one, and the core might be idle meanwhile.
+const THREADS_PER_CORE: usize = 2;
 
 /// The reason why a password was not hashed or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +64,10 @@ pub enum HashError {
 /// Hashes and verifies passwords. At most one hash per core runs at a time.
 #[derive(Clone)]
 pub struct PasswordHasher {
-    permits: Arc<Semaphore>,
+    /// A permit for each hash that may have a thread.
+    threads: Arc<Semaphore>,
+    /// A permit for each hash that may run.
+    cores: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     /// The hash of a random password. It is verified if the user does not exist, so that the answer takes the same time as for an
     /// existing user.
@@ -83,20 +90,23 @@ impl PasswordHasher {
     pub fn new() -> Result<PasswordHasher, String> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(PasswordHasher {
-            permits: Arc::new(Semaphore::new(cores)),
+            threads: Arc::new(Semaphore::new(cores * THREADS_PER_CORE)),
+            cores: Arc::new(Semaphore::new(cores)),
             waiting: Arc::default(),
             decoy: hash_now("nobody's password")?.into(),
         })
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, HashError> {
-        let permit = {
+        let thread = {
             let _place = Place::take(&self.waiting)?;
-            Arc::clone(&self.permits).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
+            Arc::clone(&self.threads).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
         };
+        let (cores, runtime) = (Arc::clone(&self.cores), Handle::current());
         let work = move || {
-            // The work keeps the permit. So if the caller disconnects, the work counts until its end.
-            let _permit = permit;
+            // The work keeps its permits. So if the caller disconnects, the work counts until its end.
+            let _thread = thread;
+            let _core = runtime.block_on(cores.acquire_owned()).map_err(|error| error.to_string())?;
             work()
         };
         let done = tokio::task::spawn_blocking(work).await.map_err(|error| HashError::Failed(error.to_string()))?;
@@ -161,6 +171,32 @@ mod tests {
         assert_eq!(hasher.verify("correct horse".to_owned(), Some(hash.clone())).await, Ok(true));
         assert_eq!(hasher.verify("wrong horse".to_owned(), Some(hash)).await, Ok(false));
         assert_eq!(hasher.verify("nobody's password".to_owned(), None).await, Ok(false));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn at_most_one_hash_per_core_runs() {
+        let hasher = PasswordHasher::new().expect("randomness");
+        let cores = hasher.cores.available_permits();
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let runs: Vec<_> = (0..cores * 4)
+            .map(|_| {
+                let (hasher, running, most) = (hasher.clone(), Arc::clone(&running), Arc::clone(&most));
+                tokio::spawn(async move {
+                    let work = move || {
+                        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        let hash = hash_now("correct horse");
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        hash
+                    };
+                    hasher.run(work).await
+                })
+            })
+            .collect();
+        for run in runs {
+            assert!(run.await.expect("no panic").is_ok());
+        }
+        assert!((1..=cores).contains(&most.load(Ordering::SeqCst)), "{most:?} on {cores} cores");
+        assert_eq!(hasher.cores.available_permits(), cores);
     }
 
     #[tokio::test]

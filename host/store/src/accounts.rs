@@ -18,7 +18,7 @@ pub use roles::RoleRow;
 pub use sessions::{NewSession, SessionHolder, SessionRow};
 pub use stream_tickets::{StreamTicketRow, TicketCredential, TicketStored};
 pub use tokens::{AccountTokenRow, TokenKind};
-pub use tries::{ALL_NETWORKS, SignInTries};
+pub use tries::{SignInTries, TriesOfAccount};
 
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -36,6 +36,18 @@ pub struct UserRow {
     pub banned: bool,
     pub created_at: i64,
     pub updated_at: i64,
+}
+
+/// The state of a user that decides about a sign-in.
+#[derive(Clone, Debug)]
+pub struct SignInState {
+    pub banned: bool,
+    /// `None` if the user has no password, such as a guest.
+    pub password_hash: Option<String>,
+    /// The number of sessions that have not expired.
+    pub sessions: i64,
+    /// Whether the account was made at boot and still waits for its claim.
+    pub awaits_claim: bool,
 }
 
 /// The columns of [`UserRow`], in its order, for a table with the alias `u`.
@@ -137,6 +149,32 @@ impl Connection {
             )
             .await?;
         rows.first().map(|row| Ok((user(row, 0)?, row.text(9)?))).transpose()
+    }
+
+    /// The state of a user that decides about a sign-in. `None` if the user does not exist.
+    ///
+    /// The transaction has to lock the user before ([`Connection::keep_user_alone`]), in a statement of its own. On Postgres, a
+    /// statement that waits for a lock still reads the other tables as they were before it waited. So it could return a password
+    /// that was replaced meanwhile.
+    pub async fn sign_in_state(&mut self, user_id: &str, now: i64) -> Result<Option<SignInState>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT u.banned, c.password_hash, \
+                 (SELECT count(*) FROM svc_sessions s WHERE s.user_id = u.id AND s.expires_at > $2), \
+                 EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = u.id) \
+                 FROM svc_users u LEFT JOIN svc_credentials c ON c.user_id = u.id WHERE u.id = $1",
+                vec![user_id.into(), now.into()],
+            )
+            .await?;
+        let state = |row: &Row| {
+            Ok(SignInState {
+                banned: row.boolean(0)?,
+                password_hash: row.optional_text(1)?,
+                sessions: row.integer(2)?,
+                awaits_claim: row.boolean(3)?,
+            })
+        };
+        rows.first().map(state).transpose()
     }
 
     /// The hash of a user's password. A guest has none, and an invited user has none yet.

@@ -44,8 +44,8 @@ use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
 pub use accounts::{
-    ALL_NETWORKS, AccountTokenRow, ApiKeyRow, KeyHolder, MailKind, MailRow, NewApiKey, NewSession, RoleRow, SessionHolder,
-    SessionRow, SignInTries, StreamTicketRow, TicketCredential, TicketStored, TokenKind, UserRow,
+    AccountTokenRow, ApiKeyRow, KeyHolder, MailKind, MailRow, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow,
+    SignInState, SignInTries, StreamTicketRow, TicketCredential, TicketStored, TokenKind, TriesOfAccount, UserRow,
 };
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{ObjectRow, ObjectState, RelationshipRow, SchemaChangeRow, Versions};

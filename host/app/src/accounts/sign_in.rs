@@ -1,6 +1,7 @@
 //! Sign-in with a password.
 
 use blockbase_schema::{Code, Result};
+use blockbase_store::SignInState;
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::MailRequest;
@@ -38,11 +39,9 @@ impl App {
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
         let SignIn { email, password, remember, client, callback } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
-        let attempt = self.begin_try(&email, &client).await?;
         let sought = email.clone();
-        let found = self
-            .store
-            .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
+        let (attempt, found) = self
+            .begin_try_and_read(&email, &client, move |connection| {
                 Box::pin(async move { Ok(connection.credential(&sought).await?) })
             })
             .await?;
@@ -82,18 +81,19 @@ impl App {
                         }
                         // The sign-in fails if the user was banned or the password changed in between. Neither can happen before
                         // the end of this transaction.
-                        let stays = connection.keep_user_alone(&user_id).await?
-                            && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
-                        if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {
+                        if !connection.keep_user_alone(&user_id).await? {
                             return Ok(Outcome::Refused);
                         }
-                        if connection.sessions_count(&user_id, now).await? >= SESSIONS_OF_USER_MAX {
+                        let state = connection.sign_in_state(&user_id, now).await?;
+                        let holds = |state: &SignInState| !state.banned && state.password_hash.as_ref() == Some(&hash);
+                        let Some(state) = state.filter(holds) else { return Ok(Outcome::Refused) };
+                        if state.sessions >= SESSIONS_OF_USER_MAX {
                             if !ends_others {
                                 return Ok(Outcome::EndsOthers);
                             }
                             connection.delete_oldest_sessions(&user_id, now, SESSIONS_OF_USER_MAX - 1).await?;
                         }
-                        session.is_bootstrap = connection.awaits_claim(&user_id).await?;
+                        session.is_bootstrap = state.awaits_claim;
                         if let Some(guest) = &guest
                             && carry_over(connection, &mut context, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
                         {

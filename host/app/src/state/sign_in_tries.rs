@@ -18,8 +18,9 @@ use std::time::Duration;
 use blockbase_auth::hash_token;
 use blockbase_quota::Place;
 use blockbase_schema::time::{DAY_MS, HOUR_MS, MINUTE_MS};
-use blockbase_schema::{Code, Error};
-use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, Service, SignInTries, TriesOfAccount};
+use futures_util::future::BoxFuture;
 
 use crate::App;
 use crate::caller::client::{AuthProblem, Client};
@@ -71,9 +72,9 @@ fn slow_ms(failures: i64) -> i64 {
 }
 
 /// The decision about an attempt.
-enum Decision {
+enum Decision<T> {
     Refused { wait_ms: i64 },
-    Counted { slow_ms: i64 },
+    Counted { slow_ms: i64, found: T },
 }
 
 impl App {
@@ -82,6 +83,20 @@ impl App {
     /// # Errors
     /// `rate_limited` if the network has to wait.
     pub(crate) async fn begin_try(&self, email: &str, client: &Client) -> Result<Try, AuthProblem> {
+        let (attempt, ()) = self.begin_try_and_read(email, client, |_| Box::pin(async { Ok(()) })).await?;
+        Ok(attempt)
+    }
+
+    /// Does the same, and runs `read` in the transaction that has counted the attempt. It saves a connection and a round trip. An
+    /// attempt that has to wait reads nothing.
+    ///
+    /// # Errors
+    /// Those of `read`, in addition to those of [`App::begin_try`].
+    pub(crate) async fn begin_try_and_read<T, F>(&self, email: &str, client: &Client, read: F) -> Result<(Try, T), AuthProblem>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
         let network = client.network().unwrap_or_else(|| "unknown".to_owned());
         let account = account_of(email);
         let turn = Arc::new(self.tries.turn(&(account.clone(), network.clone())).await?);
@@ -95,8 +110,7 @@ impl App {
                 Box::pin(async move {
                     let Try { account, network, _turn: turn } = &counted;
                     let others = app.tries.others_under_way(turn.owner());
-                    let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
-                    let own = connection.held_sign_in_tries(account, network).await?;
+                    let TriesOfAccount { all, own } = connection.held_sign_in_tries(account, network).await?;
                     let (of_all, of_own) = (failures(all, now), failures(own, now));
                     // Attempts in progress are already counted, but may still succeed.
                     let failed = (of_own - others).max(0);
@@ -104,10 +118,10 @@ impl App {
                     if failed >= FREE_FAILURES && wait_ms > 0 {
                         return Ok(Decision::Refused { wait_ms });
                     }
-                    connection.count_sign_in_try(account, ALL_NETWORKS, of_all + 1, now).await?;
-                    connection.count_sign_in_try(account, network, of_own + 1, now).await?;
+                    connection.count_sign_in_try(account, network, of_all + 1, of_own + 1, now).await?;
                     let is_known = own.signed_in_at.is_some_and(|at| now - at < KNOWN_MS);
-                    Ok(Decision::Counted { slow_ms: if is_known { 0 } else { slow_ms(of_all) } })
+                    let slow_ms = if is_known { 0 } else { slow_ms(of_all) };
+                    Ok(Decision::Counted { slow_ms, found: read(connection).await? })
                 })
             })
             .await?;
@@ -118,13 +132,13 @@ impl App {
                 let message = format!("Too many failed sign-ins for this account from your network. Try again in {seconds} s.");
                 Err(Error::new(Code::RateLimited, message).with_retry_after(seconds).into())
             }
-            Decision::Counted { slow_ms } => {
+            Decision::Counted { slow_ms, found } => {
                 if slow_ms > 0
                     && let Ok(_permit) = self.tries.slowed.try_acquire()
                 {
                     tokio::time::sleep(Duration::from_millis(slow_ms.unsigned_abs())).await;
                 }
-                Ok(attempt)
+                Ok((attempt, found))
             }
         }
     }

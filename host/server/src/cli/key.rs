@@ -44,6 +44,9 @@ pub(super) enum KeyCommand {
     Delete {
         /// Id of the key
         id: String,
+        /// Print the key's id as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -65,8 +68,11 @@ pub(super) fn run(command: KeyCommand) -> Result<(), Problem> {
             Ok(())
         }
         KeyCommand::List { json } => list(operator, json),
-        KeyCommand::Delete { id } => {
+        KeyCommand::Delete { id, json } => {
             operator.change(Method::DELETE, &["api-keys", &id], &[], None)?;
+            if json {
+                return print_json(&json!({ "id": id }));
+            }
             print_line("The key is deleted.");
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! `blockbase user …`: commands for accounts that run on the machine of the server.
 
 use axum::http::Method;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::Problem;
@@ -47,6 +47,9 @@ pub(super) enum UserCommand {
     SetPassword {
         /// Address of the user, or their id
         email: String,
+        /// Print the user as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Print a link with which a user sets another password
     #[command(after_help = "Example:\n  blockbase user password-link ann@example.com")]
@@ -64,6 +67,9 @@ pub(super) enum UserCommand {
         email: String,
         /// Name of the role, or its id
         role: String,
+        /// Print the user as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Take a role from a user
     #[command(after_help = "Example:\n  blockbase user revoke ann@example.com editor")]
@@ -72,34 +78,57 @@ pub(super) enum UserCommand {
         email: String,
         /// Name of the role, or its id
         role: String,
+        /// Print the user as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Ban a user: their sessions end, their keys stop working, and what they made is suspended
     #[command(after_help = "Example:\n  blockbase user ban ann@example.com")]
     Ban {
         /// Address of the user, or their id
         email: String,
+        /// Print the user as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Lift a ban
     #[command(after_help = "Example:\n  blockbase user unban ann@example.com")]
     Unban {
         /// Address of the user, or their id
         email: String,
+        /// Print the user as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Delete a user with their sessions and keys
     #[command(after_help = "Example:\n  blockbase user delete ann@example.com --hand-over-to bob@example.com")]
-    Delete {
-        /// Address of the user, or their id
-        email: String,
-        /// Who becomes the maker of the webhooks, keys, tasks and blocks that the user made
-        #[arg(long, value_name = "EMAIL", conflicts_with = "suspend")]
-        hand_over_to: Option<String>,
-        /// Suspend what the user made until somebody adopts it
-        #[arg(long)]
-        suspend: bool,
-        /// Do not ask
-        #[arg(short, long)]
-        yes: bool,
-    },
+    Delete(Deletion),
+}
+
+#[derive(Args)]
+pub(super) struct Deletion {
+    /// Address of the user, or their id
+    email: String,
+    /// Who becomes the maker of the webhooks, keys, tasks and blocks that the user made
+    #[arg(long, value_name = "EMAIL", conflicts_with = "suspend")]
+    hand_over_to: Option<String>,
+    /// Suspend what the user made until somebody adopts it
+    #[arg(long)]
+    suspend: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Print the user who was deleted as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A change of a user that is done.
+struct Done {
+    /// The user before the change.
+    user: Value,
+    /// What happened, in a sentence.
+    line: String,
 }
 
 /// Runs one command.
@@ -107,22 +136,39 @@ pub(super) fn run(command: UserCommand) -> Result<(), Problem> {
     let may_create = matches!(command, UserCommand::Create { .. });
     // The password is read before the database is opened, so that nobody waits for the terminal.
     let password = match &command {
-        UserCommand::SetPassword { email } => Some(read_secret(&format!("New password of {}: ", inert(email)))?),
+        UserCommand::SetPassword { email, .. } => Some(read_secret(&format!("New password of {}: ", inert(email)))?),
         _ => None,
     };
     Operator::run(may_create, |operator| match command {
         UserCommand::List { search, role, json } => list(operator, search.as_deref(), role.as_deref(), json),
         UserCommand::Create { email, name, roles, json } => create(operator, &email, name.as_deref(), &roles, json),
-        UserCommand::SetPassword { email } => set_password(operator, &email, &password.unwrap_or_default()),
+        UserCommand::SetPassword { email, json } => {
+            report(operator, json, &set_password(operator, &email, &password.unwrap_or_default())?)
+        }
         UserCommand::PasswordLink { email, json } => password_link(operator, &email, json),
-        UserCommand::Grant { email, role } => grant(operator, &email, &role),
-        UserCommand::Revoke { email, role } => revoke(operator, &email, &role),
-        UserCommand::Ban { email } => set_banned(operator, &email, true),
-        UserCommand::Unban { email } => set_banned(operator, &email, false),
-        UserCommand::Delete { email, hand_over_to, suspend, yes } => {
-            delete(operator, &email, hand_over_to.as_deref(), suspend, yes)
+        UserCommand::Grant { email, role, json } => report(operator, json, &grant(operator, &email, &role)?),
+        UserCommand::Revoke { email, role, json } => report(operator, json, &revoke(operator, &email, &role)?),
+        UserCommand::Ban { email, json } => report(operator, json, &set_banned(operator, &email, true)?),
+        UserCommand::Unban { email, json } => report(operator, json, &set_banned(operator, &email, false)?),
+        UserCommand::Delete(deletion) => {
+            let done = delete(operator, &deletion)?;
+            if deletion.json {
+                return print_json(&done.user);
+            }
+            print_line(&done.line);
+            Ok(())
         }
     })
+}
+
+/// Reports a change of a user: with a sentence, or with the user after the change as JSON.
+fn report(operator: &Operator, json: bool, done: &Done) -> Result<(), Problem> {
+    if !json {
+        print_line(&done.line);
+        return Ok(());
+    }
+    let changed = operator.get(&["users", text(&done.user, "id")], &[])?;
+    print_json(&changed["data"])
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -205,12 +251,12 @@ fn create(operator: &Operator, email: &str, name: Option<&str>, roles: &[String]
     Ok(())
 }
 
-fn set_password(operator: &Operator, email: &str, password: &str) -> Result<(), Problem> {
+fn set_password(operator: &Operator, email: &str, password: &str) -> Result<Done, Problem> {
     let user = find(operator, email)?;
     let body = json!({ "password": password });
     operator.change(Method::PUT, &["users", text(&user, "id"), "password"], &[], Some(&body))?;
-    print_line(&format!("The password of {} is set, and their sessions have ended.", inert(text(&user, "email"))));
-    Ok(())
+    let line = format!("The password of {} is set, and their sessions have ended.", inert(text(&user, "email")));
+    Ok(Done { user, line })
 }
 
 fn password_link(operator: &Operator, email: &str, json: bool) -> Result<(), Problem> {
@@ -228,14 +274,14 @@ fn password_link(operator: &Operator, email: &str, json: bool) -> Result<(), Pro
     Ok(())
 }
 
-fn grant(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
+fn grant(operator: &Operator, email: &str, role: &str) -> Result<Done, Problem> {
     let user = find(operator, email)?;
     operator.change(Method::POST, &["users", text(&user, "id"), "roles"], &[], Some(&json!({ "roleId": role })))?;
-    print_line(&format!("{} has the role {}.", inert(text(&user, "email")), inert(role)));
-    Ok(())
+    let line = format!("{} has the role {}.", inert(text(&user, "email")), inert(role));
+    Ok(Done { user, line })
 }
 
-fn revoke(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
+fn revoke(operator: &Operator, email: &str, role: &str) -> Result<Done, Problem> {
     let user = find(operator, email)?;
     // The path only accepts an id.
     let named = |held: &&Value| text(held, "name") == role || text(held, "id") == role;
@@ -243,34 +289,34 @@ fn revoke(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
         return Err(Problem::Failed(format!("{} does not have the role {}.", inert(text(&user, "email")), inert(role))));
     };
     operator.change(Method::DELETE, &["users", text(&user, "id"), "roles", text(held, "id")], &[], None)?;
-    print_line(&format!("{} no longer has the role {}.", inert(text(&user, "email")), inert(role)));
-    Ok(())
+    let line = format!("{} no longer has the role {}.", inert(text(&user, "email")), inert(role));
+    Ok(Done { user, line })
 }
 
-fn set_banned(operator: &Operator, email: &str, banned: bool) -> Result<(), Problem> {
+fn set_banned(operator: &Operator, email: &str, banned: bool) -> Result<Done, Problem> {
     let user = find(operator, email)?;
     operator.change(Method::PATCH, &["users", text(&user, "id")], &[], Some(&json!({ "banned": banned })))?;
     let state = if banned { "banned" } else { "no longer banned" };
-    print_line(&format!("{} is {state}.", inert(text(&user, "email"))));
-    Ok(())
+    let line = format!("{} is {state}.", inert(text(&user, "email")));
+    Ok(Done { user, line })
 }
 
-fn delete(operator: &Operator, email: &str, heir: Option<&str>, suspend: bool, yes: bool) -> Result<(), Problem> {
-    let user = find(operator, email)?;
-    let heir = heir.map(|heir| find(operator, heir)).transpose()?;
+fn delete(operator: &Operator, deletion: &Deletion) -> Result<Done, Problem> {
+    let user = find(operator, &deletion.email)?;
+    let heir = deletion.hand_over_to.as_deref().map(|heir| find(operator, heir)).transpose()?;
     let keys = keys_of(operator, text(&user, "id"));
     let question =
         format!("{} goes, with their sessions and {keys}; records stay. Delete this user?", inert(text(&user, "email")));
     let without_terminal = "There is no terminal to ask at; say --yes to delete without a question.";
-    if !confirmed(&question, yes, without_terminal)? {
+    if !confirmed(&question, deletion.yes, without_terminal)? {
         return Err(Problem::Failed("Nobody was deleted.".to_owned()));
     }
     let mut query = Vec::new();
     query.extend(heir.as_ref().map(|heir| ("handOverTo", text(heir, "id"))));
-    query.extend(suspend.then_some(("suspend", "true")));
+    query.extend(deletion.suspend.then_some(("suspend", "true")));
     operator.change(Method::DELETE, &["users", text(&user, "id")], &query, None)?;
-    print_line(&format!("{} is deleted, with their sessions and {keys}.", inert(text(&user, "email"))));
-    Ok(())
+    let line = format!("{} is deleted, with their sessions and {keys}.", inert(text(&user, "email")));
+    Ok(Done { user, line })
 }
 
 /// How many API keys act as a user, in words.

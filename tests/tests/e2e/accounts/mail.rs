@@ -3,11 +3,11 @@
 use blockbase_tests::{Admin, Answer, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
-const PASSWORD: &str = "correct horse battery";
-const NEW_PASSWORD: &str = "another horse battery";
+pub(super) const PASSWORD: &str = "correct horse battery";
+pub(super) const NEW_PASSWORD: &str = "another horse battery";
 
 /// A server that sends mail to `mails`. It retries failed deliveries at once.
-fn sending_to(engine: Engine, mails: &MailServer) -> ServerBuilder {
+pub(super) fn sending_to(engine: Engine, mails: &MailServer) -> ServerBuilder {
     ServerBuilder::new(engine)
         .env("SVC_SMTP_URL", &format!("smtp://127.0.0.1:{}", mails.port()))
         .env("SVC_MAIL_FROM", "Shop <shop@example.com>")
@@ -15,19 +15,19 @@ fn sending_to(engine: Engine, mails: &MailServer) -> ServerBuilder {
         .env("SVC_EVENTS_POLL_INTERVAL_MS", "50")
 }
 
-async fn post(server: &Server, path: &str, body: Value) -> Answer {
+pub(super) async fn post(server: &Server, path: &str, body: Value) -> Answer {
     server.call("POST", &format!("/api/auth/{path}"), Some(body)).await
 }
 
-async fn sign_in(server: &Server, name: &str, password: &str) -> Answer {
+pub(super) async fn sign_in(server: &Server, name: &str, password: &str) -> Answer {
     post(server, "sign-in/email", json!({ "email": format!("{name}@example.com"), "password": password })).await
 }
 
-async fn request_reset(server: &Server, name: &str) -> Answer {
+pub(super) async fn request_reset(server: &Server, name: &str) -> Answer {
     post(server, "request-password-reset", json!({ "email": format!("{name}@example.com") })).await
 }
 
-async fn reset(server: &Server, token: &str, password: &str) -> Answer {
+pub(super) async fn reset(server: &Server, token: &str, password: &str) -> Answer {
     post(server, "reset-password", json!({ "newPassword": password, "token": token })).await
 }
 
@@ -38,7 +38,7 @@ fn link(mail: &Value) -> String {
 }
 
 /// The token in a link to the console, or to the protocol's routes.
-fn token(mail: &Value) -> String {
+pub(super) fn token(mail: &Value) -> String {
     let link = link(mail);
     let after = |mark: &str| link.split_once(mark).map(|(_, rest)| rest.to_owned());
     let rest = after("#token=").or_else(|| after("?token=")).or_else(|| after("/reset-password/")).unwrap();
@@ -46,7 +46,7 @@ fn token(mail: &Value) -> String {
 }
 
 /// The path and the query of a link of the server.
-fn path_of(server: &Server, mail: &Value) -> String {
+pub(super) fn path_of(server: &Server, mail: &Value) -> String {
     let link = link(mail);
     link.strip_prefix(&server.base).unwrap_or_else(|| panic!("{link} does not lead to {}", server.base)).to_owned()
 }
@@ -63,7 +63,7 @@ fn expect_status(answer: &Answer, status: u16) {
 }
 
 #[track_caller]
-fn expect_code(answer: &Answer, status: u16, code: &str) {
+pub(super) fn expect_code(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.json()["code"].as_str()), (status, Some(code)), "{}", answer.text);
 }
 
@@ -168,12 +168,14 @@ on_both_engines! {
         // The browser of the account opens the link, so nothing ends.
         let opened = ann.get(&path).await;
         assert_eq!((opened.status, opened.headers["location"].to_str().unwrap()), (302, "/welcome?step=2"), "{}", opened.text);
+        assert_eq!(opened.headers["referrer-policy"], "no-referrer");
         assert!(!opened.headers.contains_key("set-cookie"));
         assert_eq!(ann.get("/api/v1/me").await.json()["user"]["emailVerified"], true);
         expect_code(&ask(Some(&ann.token), json!({ "email": "ann@example.com" })).await, 400, "EMAIL_ALREADY_VERIFIED");
         // A link that was already used is an error.
         let again = server.call("GET", &path, None).await;
         assert_eq!(again.headers["location"].to_str().unwrap(), "/welcome?step=2&error=INVALID_TOKEN");
+        assert_eq!(again.headers["referrer-policy"], "no-referrer");
         let without_page = path.split("&callbackURL").next().unwrap();
         expect_code(&server.call("GET", without_page, None).await, 401, "INVALID_TOKEN");
         expect_code(&server.call("GET", "/api/auth/verify-email", None).await, 400, "VALIDATION_ERROR");
@@ -239,6 +241,7 @@ on_both_engines! {
         let server = sending_to(engine, &mails)
             .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
             .env("SVC_ANONYMOUS_AUTH", "true")
+            .env("SVC_SIGNUP_ROLE", "member")
             .start()
             .await;
         // The first admin need not prove the address. So a wrong mail server cannot keep everybody from signing in.
@@ -246,6 +249,7 @@ on_both_engines! {
         assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
         let instance = server.call("GET", "/api/v1/instance", None).await.json();
         assert_eq!((&instance["mail"], &instance["emailVerification"]), (&json!(true), &json!(true)));
+        expect_status(&admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await, 201);
 
         let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD, "callbackURL": "/welcome" });
         let signed_up = post(&server, "sign-up/email", body.clone()).await;
@@ -276,7 +280,8 @@ on_both_engines! {
         // The browser that signed up is signed in, and keeps its password.
         let opened = server.send(server.request("GET", &path_of(&server, &newest)).header("cookie", &cookie)).await;
         assert_eq!(opened.status, 302, "{}", opened.text);
-        assert!(opened.headers.contains_key("set-auth-token"), "{:?}", opened.headers);
+        let ann = server.with_token(opened.headers["set-auth-token"].to_str().unwrap().to_owned());
+        assert_eq!(ann.get("/api/v1/me").await.json()["roles"], json!(["member"]));
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
         // The use of a link ends the other links of its kind.
         assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
@@ -385,6 +390,7 @@ on_both_engines! {
         expect_code(&delete(&eve, json!({ "token": "wrong" })).await, 404, "INVALID_TOKEN");
         let gone = server.with_token(eve.clone()).get(&path).await;
         assert_eq!((gone.status, gone.headers["location"].to_str().unwrap()), (302, "/bye"), "{}", gone.text);
+        assert_eq!(gone.headers["referrer-policy"], "no-referrer");
         until("eve is gone", async || admin.get("/api/v1/users").await.json()["pagination"]["totalCount"] == 1).await;
         // The last admin cannot be deleted.
         let last = delete(&admin.token, json!({ "password": PASSWORD })).await;
@@ -607,16 +613,28 @@ on_both_engines! {
         let mail = mails.mails(1).await.remove(0);
         assert!(!mail["raw"].as_str().unwrap().contains("evil"), "{mail}");
         assert!(link(&mail).starts_with(&server.base), "{mail}");
+        // The server answers requests for any IP address, but no link contains one of these addresses.
+        let request = server.request("POST", "/api/auth/request-password-reset").header("host", "192.0.2.7:1");
+        assert_eq!(server.send(request.json(&body)).await.status, 200);
+        let mail = mails.mails(2).await.remove(1);
+        assert!(!mail["raw"].as_str().unwrap().contains("192.0.2.7") && link(&mail).starts_with(&server.base), "{mail}");
         let body = json!({ "email": "admin@example.com", "redirectTo": "https://evil.example/reset" });
         expect_code(&post(&server, "request-password-reset", body).await, 403, "INVALID_REDIRECT_URL");
-        // No mail contains a name, and an address cannot add a header.
+        // No mail contains a name, and neither a name nor an address can add a header.
+        let eve = json!({ "name": "Eve\r\nBcc: spy@example.com\r\n\r\nBuy this", "email": "eve@example.com", "password": PASSWORD });
+        expect_status(&post(&server, "sign-up/email", eve).await, 200);
+        expect_status(&request_reset(&server, "eve").await, 200);
+        let mail = mails.mails(3).await.remove(2);
+        assert_eq!(mail["to"], json!(["eve@example.com"]), "{mail}");
+        let raw = mail["raw"].as_str().unwrap();
+        assert!(!raw.contains("spy@") && !raw.contains("Bcc") && !raw.contains("Buy this"), "{mail}");
         for email in ["a@example.com\r\nBcc: eve@example.com", "a@example.com,eve@example.com", "<a@example.com>"] {
             expect_code(&post(&server, "request-password-reset", json!({ "email": email })).await, 400, "VALIDATION_ERROR");
         }
         // If a mailed link names a page of the server, it leads there with the token.
         let body = json!({ "email": "admin@example.com", "redirectTo": "/reset" });
         assert_eq!(post(&server, "request-password-reset", body).await.status, 200);
-        let mail = mails.mails(2).await.remove(1);
+        let mail = mails.mails(4).await.remove(3);
         let opened = server.call("GET", &path_of(&server, &mail), None).await;
         assert_eq!(opened.headers["location"].to_str().unwrap(), format!("/reset?token={}", token(&mail)));
     }

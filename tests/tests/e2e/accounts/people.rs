@@ -445,6 +445,7 @@ on_both_engines! {
             assert_eq!((known.status, &*known.text), (302, ""));
             assert_eq!(known.headers["location"], format!("{location}token={token}{end}"));
             assert_eq!(known.headers["cache-control"], "no-store");
+            assert_eq!(known.headers["referrer-policy"], "no-referrer");
             let unknown = open("unknown", page).await;
             assert_eq!(unknown.status, 302);
             assert_eq!(unknown.headers["location"], format!("{location}error=INVALID_TOKEN{end}"));

@@ -118,6 +118,48 @@ on_both_engines! {
         assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)));
     }
 
+    async fn guesses_count_over_sessions_and_instances(engine: Engine) {
+        let server = behind_proxy(engine).start().await;
+        server.admin().await;
+        // On SQLite there is only one instance.
+        let other = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(server.builder().start().await),
+        };
+        let instance = |number: usize| other.as_ref().filter(|_| number % 2 == 1).unwrap_or(&server);
+        let email = "admin@example.com";
+        let tries = (0..30).map(|number| sign_in(instance(number), email, "a wrong password", "192.0.2.1"));
+        let answers = futures_util::future::join_all(tries).await;
+        let guessed = answers.iter().filter(|answer| answer.status == 401).count();
+        assert!(FREE_TRIES.contains(&guessed), "{guessed} guesses");
+        assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)), "{answers:?}");
+        // The correct sign-ins of another network are all let in, on both instances at once.
+        let right = (0..24).map(|number| sign_in(instance(number), email, PASSWORD, "192.0.2.2"));
+        let statuses: Vec<u16> = futures_util::future::join_all(right).await.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [200; 24]);
+
+        // Each guess has another session and comes from another network.
+        server.sign_up("ann").await;
+        let mut sessions = Vec::new();
+        for number in 0..4 {
+            let answer = sign_in(instance(number), "ann@example.com", PASSWORD, "198.51.100.1").await;
+            sessions.push(answer.json()["token"].as_str().unwrap().to_owned());
+        }
+        let check = |number: usize, password: &str| {
+            let server = instance(number / sessions.len());
+            let request = server.request("POST", "/api/auth/verify-password").bearer_auth(&sessions[number % sessions.len()]);
+            let request = request.header("x-forwarded-for", format!("203.0.113.{number}"));
+            server.send(request.json(&json!({ "password": password })))
+        };
+        let answers = futures_util::future::join_all((0..20).map(|number| check(number, "a wrong password"))).await;
+        let guessed = answers.iter().filter(|answer| answer.status == 400).count();
+        assert_eq!(guessed, 10, "{answers:?}");
+        assert!(answers.iter().all(|answer| [400, 429].contains(&answer.status)), "{answers:?}");
+        for number in 20..24 {
+            assert_eq!(check(number, PASSWORD).await.status, 429);
+        }
+    }
+
     async fn many_networks_make_an_account_slower_and_lock_nobody_out(engine: Engine) {
         let server = behind_proxy(engine).start().await;
         server.admin().await;

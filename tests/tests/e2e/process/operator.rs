@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines, ran, until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const PASSWORD: &str = "correct horse battery";
 const NEW_PASSWORD: &str = "another horse battery";
@@ -59,6 +59,19 @@ on_both_engines! {
         server.run(&["user", "revoke", "ANN@example.com", "admin"], "").await.out();
         until("ann is no longer admin", async || !has_admin().await).await;
         server.run(&["user", "revoke", "ann@example.com", "admin"], "").await.expect_error(1, &["does not have the role admin"]);
+        // As JSON, a command prints the user after the change.
+        let roles_of = |user: &Value| user["roles"].as_array().unwrap().iter().map(|role| role["name"].clone()).collect::<Vec<_>>();
+        let granted = server.run(&["user", "grant", "ann@example.com", "admin", "--json"], "").await.json();
+        assert!(granted["email"] == "ann@example.com" && roles_of(&granted).contains(&json!("admin")), "{granted}");
+        let revoked = server.run(&["user", "revoke", "ann@example.com", "admin", "--json"], "").await.json();
+        assert_eq!(roles_of(&revoked), [json!("editor")]);
+        for (command, banned) in [("ban", true), ("unban", false)] {
+            assert_eq!(server.run(&["user", command, "ann@example.com", "--json"], "").await.json()["banned"], banned);
+        }
+        let set = server.run(&["user", "set-password", "ann@example.com", "--json"], PASSWORD).await.json();
+        assert_eq!(set["email"], "ann@example.com");
+        until("ann's first session ends", async || !is_signed_in(&server, &ann).await).await;
+        let ann = sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
         server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["there is no role `nothing`"]);
 
         // A key of a user acts as the user. Its deletion has an effect at once.
@@ -74,6 +87,9 @@ on_both_engines! {
         server.run(&["key", "delete", id], "").await.out();
         until("the key ends", async || server.with_token(key.clone()).get("/api/v1/roles").await.status == 401).await;
         server.run(&["key", "delete", id], "").await.expect_error(1, &["not_found"]);
+        let made = server.run(&["key", "create", "ci", "--user", "ann@example.com", "--role", "editor", "--json"], "").await.json();
+        let id = made["data"]["id"].as_str().unwrap();
+        assert_eq!(server.run(&["key", "delete", id, "--json"], "").await.json(), json!({ "id": id }));
         let late = ["key", "create", "ci", "--user", "ann@example.com", "--role", "editor", "--expires", "2001-01-01T00:00:00Z"];
         server.run(&late, "").await.expect_error(1, &["expiresAt"]);
 
@@ -116,6 +132,15 @@ on_both_engines! {
         until("ann is gone", async || admin.get("/api/v1/users").await.json()["pagination"]["totalCount"] == 1).await;
         let hooks = admin.get("/api/v1/webhooks").await.data();
         assert!(hooks[0]["suspended"].is_null() && hooks[0]["madeBy"]["user"]["email"] != "ann@example.com", "{hooks}");
+        server.run(&["user", "create", "eve@example.com"], "").await.out();
+        let deleted = server.run(&["user", "delete", "eve@example.com", "--yes", "--json"], "").await.json();
+        assert_eq!((&deleted["email"], deleted["id"].is_string()), (&json!("eve@example.com"), true));
+        assert_eq!(server.run(&["user", "list", "--search", "eve", "--json"], "").await.json(), json!([]));
+        // The commands write the events of the API.
+        let topics = server.sql("SELECT DISTINCT topic FROM svc_events").await.concat();
+        for topic in ["auth.user.created", "auth.user.deleted", "auth.key.created", "auth.key.deleted"] {
+            assert!(topics.iter().any(|known| known == topic), "{topic}: {topics:?}");
+        }
     }
 
 }
@@ -202,6 +227,18 @@ async fn no_other_user_of_the_machine_reaches_the_socket() {
         assert!(!asked.out.contains("HTTP") && !asked.error.contains("no connection"), "{asked:?}");
         server.log_with("is not from this user").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_command_opens_the_database_beside_a_server() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    server.admin().await;
+    server.sign_up("ann").await;
+    std::fs::remove_file(server.directory().join("svc-data/svc.sock")).unwrap();
+    for arguments in [&["user", "ban", "ann@example.com"][..], &["user", "list"], &["key", "list"]] {
+        server.run(arguments, "").await.expect_error(1, &["Another blockbase runs on the data directory"]);
+    }
+    assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

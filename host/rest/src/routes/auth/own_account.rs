@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, Deletion, DeletionRequest, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::answers::{DeletionAnswer, DoneAnswer};
 use super::request::{AuthBody, client, languages};
 use super::reset::header_of;
-use super::responses::without_session;
+use super::responses::{leads_to, without_session};
 use super::sign::callback;
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -122,7 +122,7 @@ pub(crate) async fn delete_user_callback(
         problem => problem.into(),
     })?;
     Ok(match location {
-        Some(location) => without_session(&state, (StatusCode::FOUND, [(header::LOCATION, location)]).into_response()),
+        Some(location) => without_session(&state, leads_to(StatusCode::FOUND, location)),
         None => deleted(&state),
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use schemars::JsonSchema;
@@ -13,6 +13,7 @@ use url::Url;
 
 use super::answers::{DoneAnswer, ResetRequestedAnswer};
 use super::request::{AuthBody, client, languages};
+use super::responses::leads_to;
 use super::sign::callback;
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -78,7 +79,7 @@ pub(crate) async fn reset_callback(
         false => ("error", "INVALID_TOKEN"),
     };
     let location = with_parameter(&page, parameter).ok_or(AuthError::InvalidCallbackUrl)?;
-    Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response())
+    Ok(leads_to(StatusCode::FOUND, location))
 }
 
 pub(crate) async fn reset_password(

@@ -1,4 +1,4 @@
-//! Responses that give a session to a client, or take it back.
+//! Responses that give a session to a client, or take it back, and those that lead to a page.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,6 +8,13 @@ use serde::Serialize;
 use super::answers::SessionGoneAnswer;
 use crate::AppState;
 use crate::answer::auth::show_token;
+
+/// A response that leads a browser to a page. The address of the request contains a token, so the browser must not show it to the
+/// page as its referrer.
+pub(super) fn leads_to(status: StatusCode, location: HeaderValue) -> Response {
+    let headers = [(header::LOCATION, location), (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"))];
+    (status, headers).into_response()
+}
 
 /// A response that gives a session to the client.
 pub(super) fn signed_in(state: &AppState, answer: &SignedIn, body: &impl Serialize) -> Response {

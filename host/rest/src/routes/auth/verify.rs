@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AddressProof, AuthProblem, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::confirm_page::confirm_page;
 use super::request::{AuthBody, client, languages};
 use super::reset::{header_of, with_parameter};
-use super::responses::hand_out;
+use super::responses::{hand_out, leads_to};
 use super::sign::callback;
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -72,7 +72,7 @@ pub(crate) async fn verify_email(
     let leads = if method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
     let failed = |page: &str, code: &str| {
         let location = with_parameter(page, ("error", code)).ok_or(AuthError::InvalidCallbackUrl)?;
-        Ok((leads, [(header::LOCATION, location)]).into_response())
+        Ok(leads_to(leads, location))
     };
     let asks = method == Method::GET && page.is_some() && may_be_navigation(&headers);
     let (session, user) = match (state.app.verify_email(&client(credentials, &headers, &info), token, asks).await, &page) {
@@ -85,7 +85,7 @@ pub(crate) async fn verify_email(
         (Err(problem), _) => return Err(problem.into()),
     };
     let mut response = match location {
-        Some(location) => (leads, [(header::LOCATION, location)]).into_response(),
+        Some(location) => leads_to(leads, location),
         None => axum::Json(AddressProvedAnswer { status: true, user: user.as_ref() }).into_response(),
     };
     if let Some(session) = session {

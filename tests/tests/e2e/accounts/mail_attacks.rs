@@ -1,0 +1,181 @@
+//! Attacks on mailed links, and on who has an account: parallel uses, links of other kinds, links that outlive a password, and
+//! differences in the work of the server.
+
+use blockbase_tests::{Answer, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::mail::{NEW_PASSWORD, PASSWORD, expect_code, path_of, post, request_reset, reset, sending_to, sign_in, token};
+
+/// The path of a link that proves an address, without the page where it ends. So its outcome is a JSON response.
+fn proof_path(mail: &Value) -> String {
+    format!("/api/auth/verify-email?token={}", token(mail))
+}
+
+/// A request with the id `id`, so that the log shows its statements. Returns the answer and the statements.
+async fn traced(server: &Server, id: &str, request: reqwest::RequestBuilder) -> (Answer, Vec<String>) {
+    let answer = server.send(request.header("x-request-id", id)).await;
+    let marked = format!("\"request.id\":\"{id}\"");
+    let lines = || -> Vec<Value> {
+        let log = server.log();
+        log.lines().filter(|line| line.contains(&marked)).map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    // The log comes through a pipe, so it may be late. The statements of a request come before the line of its answer.
+    until("the request is in the log", async || lines().iter().any(|line| line["fields"]["message"] == "answered")).await;
+    let statements = lines().iter().filter_map(|line| line["fields"]["statement"].as_str().map(str::to_owned)).collect();
+    (answer, statements)
+}
+
+on_both_engines! {
+    async fn of_many_uses_of_a_mailed_link_one_wins(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        // On SQLite there is only one instance.
+        let other = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(server.builder().start().await),
+        };
+        server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        for (number, (path, body)) in [
+            ("send-verification-email", json!({ "email": "ann@example.com" })),
+            ("change-email", json!({ "newEmail": "new@example.com" })),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(ann.post(&format!("/api/auth/{path}"), body).await.status, 200);
+            let link = proof_path(&mails.mails(number + 1).await[number]);
+            // The number of requests equals the number of tries without a delay, because requests that do not succeed count as
+            // tries with a wrong token.
+            server.sql("DELETE FROM svc_sign_in_tries").await;
+            let answers = join_all((0..8).map(|request| {
+                let server = other.as_ref().filter(|_| request % 2 == 1).unwrap_or(&server);
+                server.call_as(Some(&ann.token), "GET", &link, None)
+            }))
+            .await;
+            assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1, "{path}: {answers:?}");
+            for answer in answers.iter().filter(|answer| answer.status != 200) {
+                expect_code(answer, 401, "INVALID_TOKEN");
+            }
+        }
+        assert_eq!(sign_in(&server, "new", PASSWORD).await.json()["user"]["emailVerified"], true);
+        // The earlier address gets one notice.
+        assert_eq!(mails.mails(3).await[2]["to"], json!(["ann@example.com"]));
+        until("nothing waits any more", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
+        assert_eq!(mails.events("mail").len(), 3);
+    }
+
+    async fn links_of_every_kind_last_an_hour_and_end_with_the_password(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_DELETE_USER", "true").start().await;
+        let admin = server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        // With an old session, a deletion needs a link. No request has used these sessions yet, so they are not in memory.
+        server.sql("UPDATE svc_sessions SET created_at = created_at - 90000000").await;
+        assert_eq!(ann.post("/api/auth/delete-user", json!({})).await.json()["message"], "Verification email sent");
+        let of_deletion = token(&mails.mails(1).await[0]);
+        assert_eq!(request_reset(&server, "ann").await.status, 200);
+        let of_reset = token(&mails.mails(2).await[1]);
+        assert_eq!(ann.post("/api/auth/send-verification-email", json!({ "email": "ann@example.com" })).await.status, 200);
+        let verification = proof_path(&mails.mails(3).await[2]);
+        assert_eq!(ann.post("/api/auth/change-email", json!({ "newEmail": "new@example.com" })).await.status, 200);
+        let change = proof_path(&mails.mails(4).await[3]);
+        let lives = server.sql("SELECT expires_at - created_at FROM svc_account_tokens").await.concat();
+        assert_eq!(lives, ["3600000"; 4]);
+
+        // A link of one kind cannot be used as a link of another kind.
+        expect_code(&ann.post("/api/auth/delete-user", json!({ "token": of_reset })).await, 404, "INVALID_TOKEN");
+        expect_code(&reset(&server, &of_deletion, NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+        let as_verification = format!("/api/auth/verify-email?token={of_deletion}");
+        expect_code(&ann.get(&as_verification).await, 401, "INVALID_TOKEN");
+
+        let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
+        assert_eq!(ann.post("/api/auth/change-password", body).await.status, 200);
+        assert!(server.sql("SELECT token_hash FROM svc_account_tokens").await.is_empty());
+        expect_code(&ann.post("/api/auth/delete-user", json!({ "token": of_deletion })).await, 404, "INVALID_TOKEN");
+        expect_code(&reset(&server, &of_reset, PASSWORD).await, 400, "INVALID_TOKEN");
+        for link in [&verification, &change] {
+            expect_code(&ann.get(link).await, 401, "INVALID_TOKEN");
+        }
+        let user = ann.get("/api/v1/me").await.json()["user"].clone();
+        assert_eq!((&user["email"], &user["emailVerified"]), (&json!("ann@example.com"), &json!(false)));
+
+        // The link of a deletion does not delete the last admin either.
+        assert_eq!(admin.post("/api/auth/delete-user", json!({})).await.json()["message"], "Verification email sent");
+        let link = path_of(&server, &mails.mails(5).await[4]);
+        assert_eq!(admin.get(&link).await.status, 409);
+        assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 2);
+    }
+}
+
+/// On SQLite the statements are the same, but a thread of its own runs the writes, and its statements show no request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_does_the_same_work_for_every_address() {
+    let mails = MailServer::start(&[]).await;
+    let server = sending_to(Engine::Postgres, &mails)
+        .env("SVC_LOG", "info,blockbase_store::sql=trace")
+        .env("SVC_LOG_FORMAT", "json")
+        .start()
+        .await;
+    let admin = server.admin().await;
+    server.sign_up("ann").await;
+    // The first try also deletes old tries.
+    assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
+    let with_email = |path: &str, mut body: Value, name: &str| {
+        let member = if path == "change-email" { "newEmail" } else { "email" };
+        body[member] = json!(format!("{name}@example.com"));
+        let request = server.request("POST", &format!("/api/auth/{path}")).json(&body);
+        if path == "change-email" { request.bearer_auth(&admin.token) } else { request }
+    };
+    for (number, (path, body)) in [
+        ("sign-in/email", json!({ "password": "a wrong password" })),
+        ("request-password-reset", json!({})),
+        ("send-verification-email", json!({})),
+        ("change-email", json!({})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (known, of_known) = traced(&server, &format!("known-{number}"), with_email(path, body.clone(), "ann")).await;
+        let (unknown, of_unknown) = traced(&server, &format!("unknown-{number}"), with_email(path, body, "nobody")).await;
+        assert_eq!((known.status, &known.text), (unknown.status, &unknown.text), "{path}");
+        // Before the transaction, a request may read the session of its caller.
+        let work =
+            |statements: Vec<String>| -> Vec<String> { statements.into_iter().skip_while(|text| text != "BEGIN").collect() };
+        let (of_known, of_unknown) = (work(of_known), work(of_unknown));
+        assert_eq!(of_known.last().map(String::as_str), Some("COMMIT"), "{path}: {of_known:?}");
+        assert_eq!(of_known, of_unknown, "{path}");
+    }
+
+    // Each statement of a sign-in is a round trip: five count the try and read the password, and six write the session.
+    let request = with_email("sign-in/email", json!({ "password": PASSWORD }), "ann");
+    let (signed_in, statements) = traced(&server, "signs-in", request).await;
+    assert_eq!((signed_in.status, statements.len()), (200, 11), "{statements:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_in_that_waits_for_another_password_does_not_use_the_earlier_one() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    server.admin().await;
+    server.sign_up("ann").await;
+    let user = "(SELECT id FROM svc_users WHERE email = 'ann@example.com')";
+    let change = server
+        .lock_rows(&format!(
+            "SELECT id FROM svc_users WHERE email = 'ann@example.com' FOR UPDATE; \
+             DELETE FROM svc_sessions WHERE user_id = {user}; \
+             UPDATE svc_credentials SET password_hash = 'another' WHERE user_id = {user}"
+        ))
+        .await;
+    // The password is right when it is checked. It changes before the session is written.
+    let changed = async {
+        let waiting =
+            "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("the sign-in waits", async || server.sql(waiting).await[0][0] != "0").await;
+        change.release().await;
+    };
+    let body = json!({ "email": "ann@example.com", "password": PASSWORD });
+    let (answer, ()) = tokio::join!(post(&server, "sign-in/email", body), changed);
+    expect_code(&answer, 401, "INVALID_EMAIL_OR_PASSWORD");
+    assert!(server.sql(&format!("SELECT id FROM svc_sessions WHERE user_id = {user}")).await.is_empty());
+}
