@@ -1,5 +1,6 @@
 //! Grants with conditions: the rows that a role may use, and the rows that may result from its writes.
 
+mod attacks;
 mod deliveries;
 mod events;
 mod explain;
