@@ -40,6 +40,8 @@ const SEEDS: std::ops::Range<u64> = 0..8;
 /// The number of requests for each seed and engine. Each read is sent to every surface.
 const CASES: usize = 300;
 const CASES_LONG: usize = 1_000;
+/// The forms in which a read is sent: REST with a query string and with a body, MCP, GraphQL, and the data interface of blocks.
+const SURFACES: usize = 5;
 
 /// How long the test waits for an event of the stream.
 const STREAM_WAIT_MAX: Duration = blockbase_tests::WAIT_MAX;
@@ -309,6 +311,7 @@ impl Run<'_> {
                 Got { status, json }.problem(&expected)
             }
             3 if is_open => self.problem_of_graphql(caller, read, &expected).await,
+            4 if is_open => self.problem_of_block(caller, read, &expected).await,
             _ => None,
         }
     }
@@ -345,8 +348,44 @@ impl Run<'_> {
         }
     }
 
+    /// A block gets no warnings, and a missing record is not an error for it.
+    async fn problem_of_block(&self, caller: &Caller, read: &Read, expected: &Expected) -> Option<String> {
+        let input = read.block(NAMES[read.object]);
+        let answer = self.rest(caller, ("POST", "/api/v1/blocks/parity/actions/run".to_owned(), Some(input.clone()))).await;
+        if answer.status != 200 {
+            return Some(format!("{input}\n  got      {} {}", answer.status, answer.json));
+        }
+        let (refused, done) = (&answer.json["data"]["refused"], &answer.json["data"]["done"]);
+        let got = match &read.kind {
+            _ if refused.is_object() => {
+                let status = match expected {
+                    Expected::Refused(refusals) => {
+                        refusals.iter().find(|refusal| refused["code"] == refusal.code).map_or(400, |refusal| refusal.status)
+                    }
+                    Expected::Fine { .. } => 400,
+                };
+                Got { status, json: json!({ "error": refused["code"], "field": refused["details"]["field"] }) }
+            }
+            Kind::List => Got { status: 200, json: done.clone() },
+            Kind::Get(_) if done.is_null() => Got { status: 404, json: json!({ "error": "not_found" }) },
+            Kind::Get(_) => Got { status: 200, json: json!({ "data": done }) },
+            Kind::Aggregate(function, field) => {
+                let (value, count) = (&done["value"], &done["filteredCount"]);
+                Got {
+                    status: 200,
+                    json: json!({ "data": { "fn": function, "field": field, "value": value, "filteredCount": count } }),
+                }
+            }
+        };
+        let expected = match expected.clone() {
+            Expected::Fine { status, body, .. } => Expected::fine(status, body, false),
+            refused @ Expected::Refused(_) => refused,
+        };
+        got.problem(&expected).map(|problem| format!("{input}\n  {problem}"))
+    }
+
     async fn read(&mut self, case: usize, caller: &Caller, read: Read) {
-        let asked = (0..4).map(|surface| self.problem_of_read(caller, &read, surface));
+        let asked = (0..SURFACES).map(|surface| self.problem_of_read(caller, &read, surface));
         let problems = join_all(asked).await;
         if let Some(surface) = problems.iter().position(Option::is_some) {
             self.fail_read(case, caller, read, surface).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockbase_tests::{Admin, Server};
+use blockbase_tests::{Admin, Server, test_block};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
@@ -144,6 +144,8 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
     let (mut world, rules) = worlds::schema(&mut random);
     let admin = server.admin().await;
     define(&admin, &world, &rules).await;
+    let installed = admin.install("", test_block("parity").await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let role = async |name: &str, permissions: &Value| {
         let body = json!({ "name": name, "permissions": permissions });
@@ -190,7 +192,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
     for role in &roles {
         let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
         let grants = giver.role();
-        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events"]) });
+        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events", "parity:run"]) });
         must(&admin, "PATCH", &format!("/api/v1/roles/{role}"), body).await;
         of_roles.push(grants);
     }
