@@ -3,6 +3,7 @@
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
 
+use super::{World as TeamWorld, path as task_path, world as team_world};
 use crate::accounts::roles::{role, user};
 use crate::events::Stream;
 use crate::mcp::Client;
@@ -242,14 +243,14 @@ on_both_engines! {
     }
 
     async fn nobody_takes_a_record_or_gives_one_away(server: Server) {
-        let super::World { admin, ann, ann_id, teams: [one, _], tasks: [a, b, _] } = super::world(&server).await;
+        let TeamWorld { admin, ann, ann_id, teams: [one, _], tasks: [a, b, _] } = team_world(&server).await;
         // Ann changes the tasks that are assigned to her: `a`, and not `b`, although she reads it. They have to stay hers.
-        let before = [admin.get(&super::path(&a)).await.data(), admin.get(&super::path(&b)).await.data()];
+        let before = [admin.get(&task_path(&a)).await.data(), admin.get(&task_path(&b)).await.data()];
         let client = Client::of(&ann);
         for (id, assignee, code) in [(&b, json!(ann_id), "not_found"), (&a, json!("somebody else"), "forbidden"), (&a, Value::Null, "forbidden")] {
             let values = json!({ "assignee": assignee });
             let status = if code == "not_found" { 404 } else { 403 };
-            ann.patch(&super::path(id), values.clone()).await.expect_error(status, code);
+            ann.patch(&task_path(id), values.clone()).await.expect_error(status, code);
             let batch = json!([{ "op": "update", "object": "task", "id": id, "values": values }]);
             ann.post("/api/v1/batch", json!({ "operations": batch })).await.expect_error(status, code);
             let mut row = values.clone();
@@ -273,7 +274,7 @@ on_both_engines! {
             let called = client.call("update_record", json!({ "object_name": "task", "id": id, "data": values })).await;
             assert!(called.is_error && called.text.contains(code), "{}", called.text);
         }
-        assert_eq!([admin.get(&super::path(&a)).await.data(), admin.get(&super::path(&b)).await.data()], before);
+        assert_eq!([admin.get(&task_path(&a)).await.data(), admin.get(&task_path(&b)).await.data()], before);
     }
 
     async fn conditions_that_lead_in_a_circle_end(server: Server) {
