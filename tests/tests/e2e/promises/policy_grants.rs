@@ -37,7 +37,7 @@ use crate::promises::conditions::worlds::{one_in, pick};
 
 /// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// The number of requests for each seed and engine. Each read is sent to every surface.
+/// The number of requests for each seed and engine. Each read is sent to every surface, and each write to REST or a block.
 const CASES: usize = 300;
 const CASES_LONG: usize = 1_000;
 /// The forms in which a read is sent: REST with a query string and with a body, MCP, GraphQL, and the data interface of blocks.
@@ -77,6 +77,12 @@ impl Caller {
     /// The refusal of a request for which the caller lacks a permission.
     fn denied(&self) -> Refusal {
         if self.credential.is_none() { Refusal::new(401, "unauthorized") } else { Refusal::new(403, "forbidden") }
+    }
+
+    /// Whether the caller has MCP, GraphQL and the block. A caller without a credential does not, and neither does a user without a
+    /// role.
+    fn has_all_surfaces(&self) -> bool {
+        self.credential.is_some() && self.reads_events
     }
 }
 
@@ -142,6 +148,12 @@ impl From<Answer> for Got {
 }
 
 impl Got {
+    /// The refusal of the block `parity`. It has no status, so the status is that of the expected refusal with the same code.
+    fn of_block(refused: &Value, expected: &[Refusal]) -> Got {
+        let status = expected.iter().find(|refusal| refused["code"] == refusal.code).map_or(400, |refusal| refusal.status);
+        Got { status, json: json!({ "error": refused["code"], "field": refused["details"]["field"] }) }
+    }
+
     /// The difference from the expectation.
     fn problem(&self, expected: &Expected) -> Option<String> {
         let is_right = match expected {
@@ -260,6 +272,27 @@ impl Run<'_> {
         self.server.call_as(caller.credential.as_deref(), method, &path, body).await.into()
     }
 
+    /// Runs an operation of the data interface as the caller.
+    async fn run_block(&self, caller: &Caller, input: Value) -> Got {
+        self.rest(caller, ("POST", "/api/v1/blocks/parity/actions/run".to_owned(), Some(input))).await
+    }
+
+    /// Sends a write with REST, or every second time with the data interface of blocks.
+    async fn send_write(&self, caller: &Caller, write: &Write, refusals: &[Refusal]) -> Got {
+        let name = NAMES[write.object];
+        let is_of_block = caller.has_all_surfaces() && self.tally.writes.is_multiple_of(2);
+        let Some(input) = write.block(name).filter(|_| is_of_block) else {
+            return self.rest(caller, write.rest(name)).await;
+        };
+        let answer = self.run_block(caller, input).await;
+        assert_eq!(answer.status, 200, "{}", answer.json);
+        let (refused, done) = (&answer.json["data"]["refused"], &answer.json["data"]["done"]);
+        match refused.is_object() {
+            true => Got::of_block(refused, refusals),
+            false => write.answered_by_block(done),
+        }
+    }
+
     fn place(&self, case: usize, caller: &Caller, object: usize) -> String {
         let variables = (&caller.reader.variables, &caller.reader.roles);
         let relations: Vec<String> = self
@@ -286,8 +319,7 @@ impl Run<'_> {
     async fn problem_of_read(&self, caller: &Caller, read: &Read, surface: usize) -> Option<String> {
         let name = NAMES[read.object];
         let expected = self.state.expected(caller, read);
-        // A caller without a credential, or without read on `data`, does not have these surfaces.
-        let is_open = caller.credential.is_some() && caller.reads_events;
+        let is_open = caller.has_all_surfaces();
         match surface {
             0 => self.rest(caller, read.rest(name, false)).await.problem(&expected),
             1 if read.kind == Kind::List => self.rest(caller, read.rest(name, true)).await.problem(&expected),
@@ -351,21 +383,16 @@ impl Run<'_> {
     /// A block gets no warnings, and a missing record is not an error for it.
     async fn problem_of_block(&self, caller: &Caller, read: &Read, expected: &Expected) -> Option<String> {
         let input = read.block(NAMES[read.object]);
-        let answer = self.rest(caller, ("POST", "/api/v1/blocks/parity/actions/run".to_owned(), Some(input.clone()))).await;
+        let answer = self.run_block(caller, input.clone()).await;
         if answer.status != 200 {
             return Some(format!("{input}\n  got      {} {}", answer.status, answer.json));
         }
         let (refused, done) = (&answer.json["data"]["refused"], &answer.json["data"]["done"]);
         let got = match &read.kind {
-            _ if refused.is_object() => {
-                let status = match expected {
-                    Expected::Refused(refusals) => {
-                        refusals.iter().find(|refusal| refused["code"] == refusal.code).map_or(400, |refusal| refusal.status)
-                    }
-                    Expected::Fine { .. } => 400,
-                };
-                Got { status, json: json!({ "error": refused["code"], "field": refused["details"]["field"] }) }
-            }
+            _ if refused.is_object() => match expected {
+                Expected::Refused(refusals) => Got::of_block(refused, refusals),
+                Expected::Fine { .. } => Got::of_block(refused, &[]),
+            },
             Kind::List => Got { status: 200, json: done.clone() },
             Kind::Get(_) if done.is_null() => Got { status: 404, json: json!({ "error": "not_found" }) },
             Kind::Get(_) => Got { status: 200, json: json!({ "data": done }) },
@@ -443,7 +470,8 @@ impl Run<'_> {
         self.tally.writes += 1;
         let name = NAMES[write.object];
         let expected = self.state.write(caller, &write);
-        let got = self.rest(caller, write.rest(name)).await;
+        let refusals = expected.as_ref().err().map_or(&[][..], Vec::as_slice);
+        let got = self.send_write(caller, &write, refusals).await;
         match expected {
             Ok(left) if got.status < 300 => self.check_write(case, caller, &write, left, &got).await,
             Err(refusals) => {
