@@ -18,7 +18,7 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use blockbase_tests::{Answer, Engine, Server, ServerBuilder, is_long, on_both_engines};
+use blockbase_tests::{Answer, Engine, Receiver, Server, is_long, on_both_engines, until};
 use fastrand::Rng;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ use self::reads::{Kind, Read};
 use self::worlds::{NAMES, Rules};
 use self::writes::{Answered, Emitted, Left, Write, placeholder};
 use crate::events::Stream;
+use crate::events::webhooks::quick;
 use crate::mcp::Client;
 use crate::promises::conditions::model::{Everything, Eyes, Row, World};
 use crate::promises::conditions::shrink::shrunk;
@@ -263,6 +264,11 @@ struct Run<'a> {
     /// The caller whose stream is read.
     listener: usize,
     stream: Stream,
+    receiver: &'a Receiver,
+    /// The objects whose events go to a webhook of [`setup::HOOK_MAKER`].
+    hooked: Vec<usize>,
+    /// The number of calls of the webhooks that were compared.
+    received: usize,
     tally: Tally,
     failures: Vec<String>,
 }
@@ -604,6 +610,29 @@ impl Run<'_> {
         let newest = self.server.with_token(admin).get("/api/v1/events?limit=1").await.data();
         let since = newest[0]["id"].as_str().expect("an id");
         self.stream = Stream::open(&listener, &format!("?topics=data.%23&since={since}")).await;
+        self.problem_of_webhooks(&[]).await;
+    }
+
+    /// Compares the calls of the webhooks for new events with the reference, after all of them have ended. Returns the difference.
+    async fn problem_of_webhooks(&mut self, all: &[Value]) -> Option<String> {
+        let admin = self.server.with_token(self.callers[0].credential.clone().expect("a token"));
+        for status in ["pending", "failed"] {
+            let path = format!("/api/v1/events/deliveries?status={status}");
+            until("the webhooks have their events", async || admin.get(&path).await.json()["pagination"]["totalCount"] == 0)
+                .await;
+        }
+        let received = self.receiver.received();
+        let new = received[self.received..].iter().map(|request| json!([request.id(), request.json()["payload"]]));
+        let mut got: Vec<Value> = new.collect();
+        self.received = received.len();
+        let maker = &self.callers[setup::HOOK_MAKER];
+        let of_hooks = all.iter().filter(|event| self.hooked.contains(&object_named(&event["payload"]["object"])));
+        let shown = of_hooks.filter_map(|event| self.state.shown(maker, event));
+        let mut expected: Vec<Value> = shown.map(|event| json!([event["id"], event["payload"]])).collect();
+        got.sort_by_key(Value::to_string);
+        expected.sort_by_key(Value::to_string);
+        let differs = got != expected;
+        differs.then(|| format!("the webhooks of {}:\n  expected {}\n  got      {}", maker.name, json!(expected), json!(got)))
     }
 
     async fn check_events(&mut self, place: &str, mut emitted: Vec<Emitted>) {
@@ -653,6 +682,9 @@ impl Run<'_> {
         if got != expected {
             let (name, got, expected) = (&listener.name, json!(got), json!(expected));
             self.failures.push(format!("{place}\n  the stream of {name}:\n  expected {expected}\n  got      {got}"));
+        }
+        if let Some(problem) = self.problem_of_webhooks(&all).await {
+            self.failures.push(format!("{place}\n  {problem}"));
         }
         let answers = join_all(self.callers.iter().map(|caller| self.rest(caller, ("GET", path.clone(), None)))).await;
         for (caller, got) in self.callers.iter().zip(answers) {
@@ -711,8 +743,8 @@ fn listener(state: &State, callers: &[Caller]) -> usize {
 }
 
 async fn run(engine: Engine, seed: u64, cases: usize, failures_max: usize) -> Tally {
-    let server = ServerBuilder::new(engine).start().await;
-    let setup::Setup { world, rules, callers, holders } = setup::build(&server, seed).await;
+    let (server, receiver) = (quick(engine).start().await, Receiver::start().await);
+    let setup::Setup { world, rules, callers, holders, hooked } = setup::build(&server, seed, &receiver.url).await;
     let state = State { world, rules, owners: BTreeMap::new() };
     let listener = listener(&state, &callers);
     let who = server.with_token(callers[listener].credential.clone().expect("a credential"));
@@ -720,7 +752,20 @@ async fn run(engine: Engine, seed: u64, cases: usize, failures_max: usize) -> Ta
     let since = newest[0]["id"].as_str().expect("an id").to_owned();
     let stream = Stream::open(&who, &format!("?topics=data.%23&since={since}")).await;
     let tally = Tally::default();
-    let mut run = Run { server: &server, seed, state, callers, holders, listener, stream, tally, failures: Vec::new() };
+    let mut run = Run {
+        server: &server,
+        seed,
+        state,
+        callers,
+        holders,
+        listener,
+        stream,
+        receiver: &receiver,
+        hooked,
+        received: 0,
+        tally,
+        failures: Vec::new(),
+    };
     let mut random = Rng::with_seed(seed ^ 0x9e37_79b9);
     for case in 0..cases {
         run.case(case, &mut random).await;
