@@ -6,6 +6,8 @@
 mod blocks;
 mod command;
 mod exposition;
+#[cfg(test)]
+mod faults;
 pub mod fuzz;
 mod mail_server;
 mod new_block;

@@ -36,22 +36,15 @@ pub struct Access {
     contested: Option<(String, Vec<usize>)>,
     /// For a write: the fields whose values the write reads, each with the rows in which the caller may read it.
     reads: Vec<(String, Scope)>,
-    is_personal: bool,
 }
 
 impl Access {
     fn new(scope: Scope, checks: Option<Arc<[Check]>>) -> Access {
-        Access { scope, checks, contested: None, reads: Vec::new(), is_personal: false }
+        Access { scope, checks, contested: None, reads: Vec::new() }
     }
 
     pub fn scope(&self) -> &Scope {
         &self.scope
-    }
-
-    /// Whether the rows of a decision on an object depend on who the caller is, or on the present moment. If not, other callers
-    /// with the same grants have the same condition.
-    pub fn is_personal(&self) -> bool {
-        self.is_personal
     }
 
     /// The object as a reader with this access knows it. `None` if they know the complete object.
@@ -151,8 +144,7 @@ impl Access {
 
     /// The same access, but only with the rows that `other` includes too.
     pub fn within(&self, other: &Access, object: &Object) -> Access {
-        let is_personal = self.is_personal || other.is_personal;
-        Access { scope: self.scope.and(&other.scope, object), is_personal, ..self.clone() }
+        Access { scope: self.scope.and(&other.scope, object), ..self.clone() }
     }
 
     /// Adds the objects whose rows have to be read for the decision.

@@ -10,7 +10,7 @@
 //! { "tasks": { "some": c, "none": c, "every": c } } to-many relations, by their relation keys
 //! ```
 //!
-//! **Meaning.** Each test is true or false, even if a value is null (see [`Condition::holds`]), so `_not` is the exact
+//! **Meaning.** Each test is true or false, even if a value is null (see [`Condition::left_for`]), so `_not` is the exact
 //! complement. If the row of a to-one relation is absent or hidden from the caller, its cells are all null, and its relations
 //! lead to no rows. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and `in:
 //! []` are false.
@@ -37,7 +37,7 @@ use crate::access::Scope;
 use crate::predicate::{Comparison, Predicate, Test};
 
 pub(crate) use memory::order as order_of_values;
-pub use memory::{Image, RelatedRows, image};
+pub use memory::{Image, image};
 pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{OfResult, read_at, read_counted, split};
 pub use rows_asked::RowsAsked;
@@ -100,6 +100,9 @@ pub struct Related {
     pub scope: Scope,
     pub quantifier: Quantifier,
     pub condition: Condition,
+    /// Whether the condition, as it was written, names a personal value ([`Variable::is_personal`]). This does not count for
+    /// equality, because the condition already has the value.
+    pub is_personal: bool,
 }
 
 impl Related {
@@ -249,6 +252,27 @@ impl Condition {
         }
     }
 
+    /// Whether a condition on related rows names a personal value. So hardly any two requests have the same condition on related
+    /// rows.
+    pub fn is_personal(&self) -> bool {
+        self.relations().any(|related| related.is_personal)
+    }
+
+    /// The part whose related rows many callers have in common. The second value is the result of this part that decides the
+    /// complete condition. It is `None` if the part is the complete condition. Returns `None` if no part is common.
+    pub fn common_part(&self) -> Option<(Condition, Option<bool>)> {
+        if !self.is_personal() {
+            return Some((self.clone(), None));
+        }
+        let common = |parts: &[Condition]| parts.iter().filter(|part| !part.is_personal()).cloned().collect::<Vec<Condition>>();
+        let (part, decisive) = match self {
+            Condition::All(parts) => (Condition::all(common(parts)), false),
+            Condition::Any(parts) => (Condition::any(common(parts)), true),
+            Condition::Test(_) | Condition::Not(_) | Condition::Related(_) => return None,
+        };
+        (!part.is_true() && !part.is_false()).then_some((part, Some(decisive)))
+    }
+
     /// The tests of the object's own columns.
     fn predicates(&self) -> Box<dyn Iterator<Item = &Predicate> + '_> {
         match self {
@@ -291,9 +315,10 @@ fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
     };
     match kept.iter().position(is_same).map(|place| kept.remove(place)) {
         Some(Condition::Related(known)) => {
+            let is_personal = known.is_personal || related.is_personal;
             let parts = vec![known.condition, related.condition];
             let condition = if is_all { Condition::all(parts) } else { Condition::any(parts) };
-            keep(kept, Condition::related(Related { condition, ..*known }), is_all);
+            keep(kept, Condition::related(Related { condition, is_personal, ..*known }), is_all);
         }
         _ => kept.push(Condition::Related(related)),
     }

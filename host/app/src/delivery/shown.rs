@@ -6,16 +6,17 @@
 //! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
 //! of a condition that cannot be decided counts as false.
 //!
-//! Streams with the same condition share the decisions about a new event ([`event_decisions`]). So the related rows are usually
-//! read once for each policy. But if a policy depends on who the reader is, or on the present moment, each stream reads by
-//! itself.
+//! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
+//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. If a
+//! condition on related rows names the reader or the present moment, each stream reads these rows by itself. Other conditions of
+//! the same reader are still shared.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::condition::{Image, Related, RelatedRows, image};
+use blockbase_query::condition::{Image, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
@@ -124,8 +125,8 @@ impl App {
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
-    /// Does the same for an event that the feed has just published. The decisions about its images may be those of another stream
-    /// whose reader has the same condition.
+    /// Does the same for an event that the feed has just published. If other streams decide the same condition for this event, it
+    /// may use the result of one of them.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -139,7 +140,7 @@ impl App {
     }
 }
 
-/// The event with these parts. `None` if there are none.
+/// The event with the visible parts. `None` if no part is visible.
 fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<CommittedEvent>> {
     match parts {
         VisibleParts::Whole => Some(Arc::clone(event)),
@@ -158,7 +159,7 @@ struct Onlooker<'a> {
     caller: &'a Caller,
     /// The caller's permit for scans, if the caller already has one.
     permit: Option<&'a Arc<ScanPermit>>,
-    /// The event, if the feed has just published it and other streams may have the same condition.
+    /// The event, if the feed has just published it. Then other streams decide about it at the same time.
     live: Option<&'a CommittedEvent>,
 }
 
@@ -193,12 +194,7 @@ impl Onlooker<'_> {
                     };
                     self.shown_links(&registry, object, &scope, payload).await
                 }
-                false => {
-                    // Other streams do not have the same condition.
-                    let live = self.live.filter(|_| !access.is_personal());
-                    let onlooker = Onlooker { live, ..*self };
-                    onlooker.shown_images(&registry, object, &access, payload).await
-                }
+                false => self.shown_images(&registry, object, &access, payload).await,
             }
         })
         .await
@@ -332,16 +328,37 @@ impl Onlooker<'_> {
         let condition = condition.clone().decided_by(&is_there);
         // This fails if the image's value has another type than its column has now.
         let Ok(image) = image(object, &members) else { return Ok(false) };
-        let mut related = Vec::new();
-        condition.objects_into(&mut related);
-        if related.is_empty() {
-            return condition.holds(&image, &mut NoRelatedRows);
+        let condition = condition.left_for(&image);
+        if condition.is_true() || condition.is_false() {
+            return Ok(condition.is_true());
         }
+        let image = Arc::new(image);
+        if let Some((common, decisive)) = condition.common_part()
+            && let Some(shared) = self.shared_decision(registry.version, name, &common)
+        {
+            let meets = shared.get_or(self.read_related_rows(registry, object, common, &image)).await?;
+            // The decision may come from the read of another caller.
+            self.app.recheck(self.caller).await?;
+            if decisive.is_none_or(|decisive| decisive == meets) {
+                return Ok(meets);
+            }
+        }
+        // The complete condition is read, and not only the personal part, so that all its rows are from the same moment.
+        self.read_related_rows(registry, object, condition, &image).await
+    }
+
+    /// Whether a record's image meets a condition, by the related rows as they are now.
+    async fn read_related_rows(
+        &self,
+        registry: &Registry,
+        object: &Arc<Object>,
+        condition: Condition,
+        image: &Arc<Image>,
+    ) -> Result<bool> {
         let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
-        let shared = self.shared_decision(registry.version, name, &condition);
-        let asked = Arc::new((Arc::clone(object), condition, image));
-        let decided = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
+        let asked = Arc::new((Arc::clone(object), condition, Arc::clone(image)));
+        let meets = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
             let asked = Arc::clone(&asked);
             Box::pin(async move {
                 let (object, condition, image) = &*asked;
@@ -350,11 +367,7 @@ impl Onlooker<'_> {
                 Ok(!rows.is_empty())
             })
         });
-        let Some(shared) = shared else { return decided.await };
-        let meets = shared.get_or(decided).await?;
-        // The decision may come from the read of another caller.
-        self.app.recheck(self.caller).await?;
-        Ok(meets)
+        meets.await
     }
 
     /// The decision that other streams share. `None` if the event is not new.
@@ -366,15 +379,6 @@ impl Onlooker<'_> {
         }
         let question = ImageQuestion { schema, image, condition: condition.clone() };
         self.app.feed().decisions().of(event.seq, event.occurred_at, now, question)
-    }
-}
-
-/// The related rows for conditions without relations. It is never called.
-struct NoRelatedRows;
-
-impl RelatedRows for NoRelatedRows {
-    fn rows(&mut self, related: &Related, _row: &[blockbase_schema::Value]) -> Result<Vec<Image>> {
-        Err(Error::internal(format!("`{}` of a condition without relations", related.key)))
     }
 }
 

@@ -101,7 +101,7 @@ impl Clause {
         self.conjuncts().iter().any(names)
     }
 
-    /// The conjunction of `clauses`. `None` if there are none.
+    /// The conjunction of `clauses`. `None` if `clauses` is empty.
     pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
         match clauses.as_slice() {
             [] => None,

@@ -621,27 +621,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_caller_or_of_a_moment_are_personal() {
-        let is_personal = |grants: Vec<Grant>| {
-            let rights = Permissions::of_subject(grants, Variables::of_somebody(0));
-            rights.decide("task", Action::Read).expect("a decision").is_personal()
-        };
-        let read = |rows: &str| conditional(&[Action::Read], Some(rows), None);
-        let shared = read(r##"{"@1>":{"#2:1":{"in":"$user.roles"},"#2:2":{"lt":"$today"},"#2:3":"$$user.id"}}"##);
-        assert!(!is_personal(vec![shared.clone()]));
-        // Only a write is checked.
-        assert!(!is_personal(vec![Grant { check: Some(Clause::new(r##"{"#1:1":"$user.id"}"##)), ..shared.clone() }]));
-        for name in ["$user.id", "$user.email", "$key.id", "$now"] {
-            let personal = read(&format!("{{\"_or\":[{{\"#1:1\":1}},{{\"@1>\":{{\"#2:1\":\"{name}\"}}}}]}}"));
-            assert!(is_personal(vec![shared.clone(), personal]), "{name}");
-        }
-        let own = Grant { row_policy: Some(RowPolicy::Own), ..shared.clone() };
-        assert!(is_personal(vec![own]));
-        assert!(is_personal(vec![grant("task", &[Action::Read], Some(RowPolicy::Own))]));
-        assert!(!is_personal(vec![grant("task", &[Action::Read], None)]));
-    }
-
-    #[test]
     fn a_check_is_what_the_grant_reaches_unless_it_says_otherwise() {
         let own = Some(RowPolicy::Own);
         let all = [Action::Update];

@@ -13,18 +13,12 @@ pub(super) struct Policy {
     pub(super) conjuncts: BTreeSet<String>,
     /// Whether the condition depends on the time of the call.
     pub(super) is_of_moment: bool,
-    /// Whether the condition names the present moment or a value that only one caller has. So hardly any two requests have the
-    /// same condition.
-    pub(super) is_personal: bool,
 }
 
 impl Policy {
     pub(super) fn of(clause: Clause) -> Policy {
-        let mut policy = Policy { conjuncts: clause.conjuncts(), clause, is_of_moment: false, is_personal: false };
+        let mut policy = Policy { conjuncts: clause.conjuncts(), clause, is_of_moment: false };
         policy.is_of_moment = policy.names(Variable::Now) || policy.names(Variable::Today);
-        // Many callers have the same roles and the same date.
-        let personal = [Variable::UserId, Variable::UserEmail, Variable::KeyId, Variable::Now];
-        policy.is_personal = personal.into_iter().any(|variable| policy.names(variable));
         policy
     }
 

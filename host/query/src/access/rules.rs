@@ -225,20 +225,6 @@ impl Decision {
         }
     }
 
-    /// Whether the rows depend on who the caller is, or on the present moment. If not, other callers with the same grants have
-    /// the same condition.
-    pub(super) fn is_personal(&self) -> bool {
-        let is_personal = |part: &Bound| match part {
-            Bound::Own(_) => true,
-            Bound::Nobody => false,
-            Bound::Clause(policy, _) => policy.is_personal,
-        };
-        match self {
-            Decision::Rows(scope) => matches!(scope, Scope::Own(_)),
-            Decision::Rules(rules) => rules.iter().any(|rule| rule.rows.iter().any(is_personal)),
-        }
-    }
-
     /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
     pub fn known(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
         self.known_by(grant_context, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
@@ -377,11 +363,6 @@ impl Decision {
 
     /// The access to the rows of `object`.
     pub fn on(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
-        let is_personal = self.is_personal();
-        Access { is_personal, ..self.access(grant_context, object) }
-    }
-
-    fn access(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
         let known = self.known(grant_context, object);
         let rules = match self {
             Decision::Rows(Scope::Own(actor)) if object.is_users() => {

@@ -1,24 +1,15 @@
-//! Evaluates conditions on rows in memory, with the same meaning as in SQL.
+//! Tests a row's own values in memory, with the same meaning as in SQL.
 
 use std::cmp::Ordering;
 
 use blockbase_schema::json::Members;
 use blockbase_schema::{Object, Result, Value, fold};
 
-use super::{Condition, Quantifier, Related};
+use super::Condition;
 use crate::predicate::{Comparison, Test};
 
 /// A row's values, in the order of `Object::columns`.
 pub type Image = Vec<Value>;
-
-/// The source of related rows for conditions in memory.
-pub trait RelatedRows {
-    /// The rows that a relation leads to from `row`, within [`Related::scope`].
-    ///
-    /// # Errors
-    /// If they cannot be found.
-    fn rows(&mut self, related: &Related, row: &[Value]) -> Result<Vec<Image>>;
-}
 
 /// Reads a record's JSON. A column that it does not name is null.
 ///
@@ -30,56 +21,21 @@ pub fn image(object: &Object, members: &Members) -> Result<Image> {
 }
 
 impl Condition {
-    /// Whether the condition is true for a row.
+    /// What is left to decide about a row whose own values are known. The tests of its columns are decided, and the conditions on
+    /// related rows remain.
     ///
     /// On a null value, these tests are true: `neq`, `nin` unless null is among its values, `is_null`, and `in` if null is among
     /// its values. All other tests of a null value are false.
-    ///
-    /// # Errors
-    /// The errors of [`RelatedRows::rows`].
-    pub fn holds<R: RelatedRows>(&self, row: &[Value], related: &mut R) -> Result<bool> {
-        Ok(match self {
-            Condition::Test(predicate) => meets(&predicate.test, row.get(predicate.column).unwrap_or(&Value::Null)),
-            Condition::Not(predicate) => !meets(&predicate.test, row.get(predicate.column).unwrap_or(&Value::Null)),
-            Condition::All(parts) => {
-                for part in parts {
-                    if !part.holds(row, related)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-            Condition::Any(parts) => {
-                for part in parts {
-                    if part.holds(row, related)? {
-                        return Ok(true);
-                    }
-                }
-                false
-            }
-            Condition::Related(one) => {
-                let rows = related.rows(one, row)?;
-                match one.quantifier {
-                    Quantifier::One => match rows.first() {
-                        Some(row) => one.condition.holds(row, related)?,
-                        None => one.condition.holds_on_nothing(),
-                    },
-                    Quantifier::Some => one.holds_for_any(&rows, related)?,
-                    Quantifier::None => !one.holds_for_any(&rows, related)?,
-                }
-            }
-        })
-    }
-}
-
-impl Related {
-    fn holds_for_any<R: RelatedRows>(&self, rows: &[Image], related: &mut R) -> Result<bool> {
-        for row in rows {
-            if self.condition.holds(row, related)? {
-                return Ok(true);
-            }
+    pub fn left_for(self, row: &[Value]) -> Condition {
+        let decided = |is_met: bool| if is_met { Condition::TRUE } else { Condition::FALSE };
+        let value = |column: usize| row.get(column).unwrap_or(&Value::Null);
+        match self {
+            Condition::Test(predicate) => decided(meets(&predicate.test, value(predicate.column))),
+            Condition::Not(predicate) => decided(!meets(&predicate.test, value(predicate.column))),
+            Condition::All(parts) => Condition::all(parts.into_iter().map(|part| part.left_for(row)).collect()),
+            Condition::Any(parts) => Condition::any(parts.into_iter().map(|part| part.left_for(row)).collect()),
+            related @ Condition::Related(_) => related,
         }
-        Ok(false)
     }
 }
 

@@ -9,7 +9,7 @@ use blockbase_schema::json::Members;
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
 use serde_json::value::RawValue;
 
-use super::variables::{Meaning, Variables};
+use super::variables::{Meaning, Variable, Variables};
 use super::{
     Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, POLICY_VALUES_MAX,
     Quantifier, Related, RowsAsked, STEPS_MAX,
@@ -133,7 +133,8 @@ pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -
 
 fn read_from(of: Option<&OfResult<'_>>, object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
     let path = of.map_or(ListParameter::Where.name(), |of| of.parameter).to_owned();
-    let mut reader = Reader { reading, of, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
+    let mut reader =
+        Reader { reading, of, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, personal_values: 0, path };
     let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
     Ok((condition, reader.leaves))
 }
@@ -163,6 +164,8 @@ struct Reader<'a> {
     steps: usize,
     /// The number of values that the tests bind.
     values: usize,
+    /// The number of personal values ([`Variable::is_personal`]) that the condition names.
+    personal_values: usize,
     /// The path of the part that is being read, as in `where._or[1].amount`.
     path: String,
 }
@@ -280,7 +283,7 @@ impl Reader<'_> {
         }
         let access = (self.reading.decide)(relation)?;
         let related = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
-        let link = |quantifier: Quantifier, condition: Condition| {
+        let link = |quantifier: Quantifier, (condition, is_personal): (Condition, bool)| {
             Condition::related(Related {
                 key: relation.key.clone(),
                 shape: relation.shape,
@@ -288,11 +291,12 @@ impl Reader<'_> {
                 scope: access.scope().clone(),
                 quantifier,
                 condition,
+                is_personal,
             })
         };
         match (is_single, rest) {
-            (true, None) => Ok(link(Quantifier::One, self.condition(related, raw, place)?)),
-            (true, Some(rest)) => Ok(link(Quantifier::One, self.named_part(related, rest, raw, place)?)),
+            (true, None) => Ok(link(Quantifier::One, self.on_rows(|reader| reader.condition(related, raw, place))?)),
+            (true, Some(rest)) => Ok(link(Quantifier::One, self.on_rows(|reader| reader.named_part(related, rest, raw, place))?)),
             (false, Some(_)) => {
                 Err(self.refused(format!("`{first}` leads to many records. Use it with {}.", RowsAsked::enumerated())))
             }
@@ -300,12 +304,19 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a condition on related rows, and finds out whether it is personal ([`Related::is_personal`]).
+    fn on_rows(&mut self, read: impl FnOnce(&mut Self) -> Result<Condition>) -> Result<(Condition, bool)> {
+        let before = self.personal_values;
+        let condition = read(self)?;
+        Ok((condition, self.personal_values > before))
+    }
+
     fn quantified(
         &mut self,
         related: &Object,
         raw: &str,
         place: Place,
-        link: &dyn Fn(Quantifier, Condition) -> Condition,
+        link: &dyn Fn(Quantifier, (Condition, bool)) -> Condition,
     ) -> Result<Condition> {
         let what = format!("an object with {}", RowsAsked::enumerated());
         let members = self.members(raw, place, &what)?;
@@ -315,11 +326,14 @@ impl Reader<'_> {
         let mut parts = Vec::with_capacity(members.0.len());
         for (key, raw) in &members.0 {
             let part = self.at(Step::Key(key), |reader| {
-                let mut inner = || reader.condition(related, raw.get(), place.below());
+                let mut inner = || reader.on_rows(|reader| reader.condition(related, raw.get(), place.below()));
                 match RowsAsked::named(key) {
                     Some(RowsAsked::Some) => Ok(link(Quantifier::Some, inner()?)),
                     Some(RowsAsked::None) => Ok(link(Quantifier::None, inner()?)),
-                    Some(RowsAsked::Every) => Ok(link(Quantifier::None, inner()?.complement())),
+                    Some(RowsAsked::Every) => {
+                        let (condition, is_personal) = inner()?;
+                        Ok(link(Quantifier::None, (condition.complement(), is_personal)))
+                    }
                     None => {
                         let known = RowsAsked::enumerated();
                         Err(reader.refused(format!("There is no such key. A relation to many records takes {known}.")))
@@ -476,6 +490,9 @@ impl Reader<'_> {
             None => Ok(None),
             Some(literal) if literal.starts_with('$') => Ok(Some(Meaning::Text(literal.to_owned()))),
             Some(_) => {
+                if Variable::named(&text).is_some_and(Variable::is_personal) {
+                    self.personal_values += 1;
+                }
                 let variables = self.variables.get_or_insert_with(self.reading.variables);
                 variables.meaning(&text).map(Some).map_err(|error| self.named(error))
             }

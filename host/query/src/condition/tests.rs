@@ -224,11 +224,23 @@ fn random(input: &mut Unstructured<'_>, object: &str, levels: usize) -> fuzz::Re
 }
 
 /// Related rows by the key of the relation.
-struct Rows(HashMap<&'static str, Vec<Image>>);
+type Rows = HashMap<&'static str, Vec<Image>>;
 
-impl RelatedRows for Rows {
-    fn rows(&mut self, related: &Related, _: &[Value]) -> Result<Vec<Image>> {
-        Ok(self.0.get(related.key.as_str()).cloned().unwrap_or_default())
+/// Whether a condition is true for a row.
+fn holds(condition: &Condition, row: &[Value], related: &Rows) -> bool {
+    match condition {
+        Condition::Test(_) | Condition::Not(_) => condition.clone().left_for(row).is_true(),
+        Condition::All(parts) => parts.iter().all(|part| holds(part, row, related)),
+        Condition::Any(parts) => parts.iter().any(|part| holds(part, row, related)),
+        Condition::Related(one) => {
+            let rows = related.get(one.key.as_str()).map_or(&[][..], Vec::as_slice);
+            let meets = |row: &Image| holds(&one.condition, row, related);
+            match one.quantifier {
+                Quantifier::One => rows.first().map_or_else(|| one.condition.holds_on_nothing(), meets),
+                Quantifier::Some => rows.iter().any(meets),
+                Quantifier::None => !rows.iter().any(meets),
+            }
+        }
     }
 }
 
@@ -262,18 +274,24 @@ fn a_condition_and_its_complement_share_no_row_and_leave_none_out() {
         let printed = condition.to_json(task);
         let again = read_on(&registry, "task", &printed);
         assert_eq!(again.as_ref().ok(), Some(&condition), "{text} is printed as {printed}: {again:?}");
-        let mut related = Rows(HashMap::from([
+        let related = HashMap::from([
             ("helpers", people[..input.int_in_range(0..=people.len())?].to_vec()),
             ("project", projects[..input.int_in_range(0..=1)?].to_vec()),
-        ]));
-        for row in &tasks {
-            let holds = condition.holds(row, &mut related).expect("an answer");
-            let fails = complement.holds(row, &mut related).expect("an answer");
-            assert!(holds != fails, "{text} on {row:?}");
-        }
+        ]);
         let nothing: Image = task.columns.iter().map(|_| Value::Null).collect();
-        let holds = condition.holds(&nothing, &mut Rows(HashMap::new())).expect("an answer");
-        assert_eq!(holds, condition.holds_on_nothing(), "{text}");
+        for row in &tasks {
+            let is_met = holds(&condition, row, &related);
+            assert!(is_met != holds(&complement, row, &related), "{text} on {row:?}");
+            // The conditions on related rows that are left say the same, and the row's own values are no longer needed.
+            let left = condition.clone().left_for(row);
+            assert_eq!(holds(&left, &nothing, &related), is_met, "{text} on {row:?}");
+            if let Some((common, Some(decisive))) = left.common_part()
+                && holds(&common, &nothing, &related) == decisive
+            {
+                assert_eq!(is_met, decisive, "{text} on {row:?}");
+            }
+        }
+        assert_eq!(holds(&condition, &nothing, &HashMap::new()), condition.holds_on_nothing(), "{text}");
         Ok(true)
     });
 }
@@ -329,15 +347,51 @@ fn numbers_between_two_values_have_their_place() {
     let mut row: Image = object.columns.iter().map(|_| Value::Null).collect();
     for (scaled, expected) in [(125, [false, true, false, true]), (126, [true, false, false, true])] {
         row[place] = Value::Decimal { scaled, scale: 2 };
-        let holds = |operator: &str| {
+        let is_met = |operator: &str| {
             let condition = read_on(&registry, "task", &format!(r#"{{"amount":{{"{operator}":1.255}}}}"#)).expect("a condition");
-            condition.holds(&row, &mut Rows(HashMap::new())).expect("an answer")
+            condition.left_for(&row).is_true()
         };
-        assert_eq!(["gte", "lte", "eq", "neq"].map(holds), expected, "{scaled}");
+        assert_eq!(["gte", "lte", "eq", "neq"].map(is_met), expected, "{scaled}");
     }
     row[0] = Value::Uuid(Uuid::nil());
     let condition = read_on(&registry, "task", r#"{"id":"00000000-0000-0000-0000-000000000000"}"#).expect("a condition");
-    assert!(condition.holds(&row, &mut Rows(HashMap::new())).expect("an answer"));
+    assert!(condition.left_for(&row).is_true());
+}
+
+#[test]
+fn each_condition_on_related_rows_is_personal_by_itself() {
+    let is_personal = |text: &str| task(text).expect("a condition").is_personal();
+    for text in [
+        r#"{"title":"$user.id"}"#,
+        r#"{"title":"$user.id","project":{"name":"a"}}"#,
+        r#"{"helpers":{"some":{"name":{"in":"$user.roles"}}},"project":{"name":"$$user.id"}}"#,
+        r#"{"parent":{"due":{"lt":"$today"}}}"#,
+    ] {
+        assert!(!is_personal(text), "{text}");
+    }
+    for text in [
+        r#"{"project":{"name":"$user.id"}}"#,
+        r#"{"project.owner.name":"$user.id"}"#,
+        r#"{"_not":{"helpers":{"every":{"_or":[{"name":"a"},{"name":{"in":["b","\u0024user.id"]}}]}}}}"#,
+        r#"{"helpers":{"none":{"created_at":{"gt":"$now"}}}}"#,
+        // Both are conditions on one row, so they are one condition.
+        r#"{"_or":[{"project":{"name":"a"}},{"project":{"name":"$user.id"}}]}"#,
+    ] {
+        assert!(is_personal(text), "{text}");
+    }
+    let common = |text: &str| {
+        let condition = task(text).expect("a condition");
+        let of_test = registry();
+        let object = of_test.object("task").expect("an object");
+        condition.common_part().map(|(common, decisive)| (common.to_json(object), decisive))
+    };
+    let team = r#"{"project":{"name":{"eq":"a"}}}"#;
+    assert_eq!(common(r#"{"project":{"name":"a"}}"#), Some((team.to_owned(), None)));
+    let mine = r#"{"helpers":{"some":{"name":"$user.id"}}}"#;
+    assert_eq!(common(&format!(r#"{{"_or":[{{"project":{{"name":"a"}}}},{mine}]}}"#)), Some((team.to_owned(), Some(true))));
+    assert_eq!(common(&format!(r#"{{"_and":[{{"project":{{"name":"a"}}}},{mine}]}}"#)), Some((team.to_owned(), Some(false))));
+    assert_eq!(common(mine), None);
+    assert_eq!(common(&format!(r#"{{"_or":[{mine},{{"parent":{{"title":"$user.id"}}}}]}}"#)), None);
 }
 
 #[test]

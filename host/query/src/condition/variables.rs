@@ -54,6 +54,15 @@ impl Variable {
         }
     }
 
+    /// Whether the variable names the present moment, or a value that only one caller has. Many callers have the same roles and
+    /// the same date.
+    pub const fn is_personal(self) -> bool {
+        match self {
+            Variable::UserId | Variable::UserEmail | Variable::KeyId | Variable::Now => true,
+            Variable::UserRoles | Variable::Today => false,
+        }
+    }
+
     /// The variable with this name, which begins with `$`.
     pub fn named(name: &str) -> Option<Variable> {
         Variable::ALL.iter().copied().find(|variable| variable.name() == name)

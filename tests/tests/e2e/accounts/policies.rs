@@ -1,10 +1,12 @@
 //! Grants with conditions: the rows that a role may use, and the rows that may result from its writes.
 
+mod attacks;
 mod deliveries;
 mod events;
 mod explain;
 mod fields;
 mod given;
+mod plans;
 mod schema;
 mod users;
 
@@ -255,6 +257,14 @@ on_both_engines! {
         assert_eq!(titles(&soon, "").await, Vec::<String>::new());
         let (past, _) = of("past", json!({ "created_at": { "lte": "$now" } })).await;
         assert_eq!(titles(&past, "").await.len(), 3);
+        admin.define("visit", json!([{ "name": "day", "type": "date" }])).await;
+        for day in ["2000-01-01", "2999-01-01"] {
+            admin.make("visit", json!({ "day": day })).await;
+        }
+        role(&admin, "guide", json!([{ "resource": "visit", "actions": ["read"], "where": { "day": { "lte": "$today" } } }])).await;
+        let (guide, _) = user(&admin, "guide", Some("guide")).await;
+        let visits = guide.get("/api/v1/data/visit").await.data();
+        assert_eq!((visits.as_array().unwrap().len(), &visits[0]["day"]), (1, &json!("2000-01-01")), "{visits}");
 
         // For a key, `$key.id` is its own id, and `$user.roles` has only the key's role.
         role(&admin, "by_key", grant(json!({ "assignee": "$key.id" }))).await;

@@ -1,10 +1,11 @@
 //! Conditions and fields in the permissions that a block asks for.
 
-use blockbase_tests::{Admin, Answer, on_both_engines, pack, test_block};
+use blockbase_tests::{Admin, Answer, inspect, on_both_engines, pack, test_block};
 use serde_json::{Value, json};
 
 use crate::accounts::policies::{define, of_my_teams};
 use crate::accounts::roles::{key, role, user};
+use crate::events::webhooks::{ledger_until, quick};
 
 /// A version of the block `reach`, which runs operations of the data interface with these permissions.
 async fn version(number: &str, data: Value) -> Vec<u8> {
@@ -332,5 +333,39 @@ on_both_engines! {
         }
         // If a block asks for a complete object, the object need not exist yet.
         assert_eq!(installed(&admin, "", json!([{ "resource": "nowhere", "actions": ["read"] }])).await.status, 201);
+    }
+}
+
+on_both_engines! {
+    async fn a_handler_gets_the_events_that_the_maker_of_its_block_may_read(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }, { "name": "open", "type": "boolean" }])).await;
+        let fields = ["event", "tag", "actor"].map(|name| json!({ "name": name, "type": "text" }));
+        admin.define("heard", json!(fields)).await;
+        let open = json!({ "resource": "note", "actions": ["read"], "where": { "open": true } });
+        let creates = json!({ "resource": "heard", "actions": ["create"] });
+        let manages = ["blocks", "events"].map(|resource| json!({ "resource": resource, "actions": ["manage"] }));
+        role(&admin, "maker", json!([manages[0], manages[1], open, creates])).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let file = test_block("listener").await;
+        let mut manifest = inspect(file.clone()).await;
+        manifest["subscriptions"] =
+            json!([{ "event": "data.note.#", "consumer": "listener:first", "handler": "hear", "config": { "tag": "first" } }]);
+        manifest["permissions"]["data"] = json!([open, creates]);
+        let installed = maker.install("", pack(file, manifest).await.unwrap()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        admin.make("note", json!({ "title": "open", "open": true })).await;
+        let shut = admin.make("note", json!({ "title": "shut", "open": false })).await;
+        admin.patch(&format!("/api/v1/data/note/{shut}"), json!({ "title": "came", "open": true })).await.data();
+        let is_settled = |entries: &[Value]| entries.len() == 3 && entries.iter().all(|entry| entry["status"] == "delivered");
+        let entries = ledger_until(&admin, "consumer=listener:first", is_settled).await;
+        let (skipped, mut handed): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| entry["skipped"] == true);
+        assert_eq!((skipped.len(), &skipped[0]["attempts"], &skipped[0]["topic"]), (1, &json!(0), &json!("data.note.created")), "{entries:#?}");
+        handed.sort_by_key(|entry| entry["eventId"].to_string());
+        let heard = admin.get("/api/v1/data/heard").await.data();
+        let mut heard: Vec<&Value> = heard.as_array().unwrap().iter().map(|one| &one["event"]).collect();
+        heard.sort_by_key(|event| event.to_string());
+        assert_eq!(heard, handed.iter().map(|entry| &entry["eventId"]).collect::<Vec<_>>());
     }
 }

@@ -108,6 +108,33 @@ on_both_engines! {
         assert_eq!(all.ended().await.replace(": heartbeat\n\n", ""), "");
     }
 
+    async fn a_subscription_shows_what_its_reader_may_read(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let grants = json!([
+            { "resource": "data", "actions": ["read"] },
+            { "resource": "task", "actions": ["read"], "where": { "done": false }, "fields": { "read": ["title", "done"] } },
+        ]);
+        let ann = somebody(&admin, "ann", grants).await;
+        let mut stream = Stream::open(&ann, "subscription { events(topics: [\"data.task.#\"]) { payload } }").await;
+        admin.make("task", json!({ "title": "hidden", "done": true, "priority": 1 })).await;
+        let seen = admin.make("task", json!({ "title": "seen", "priority": 2 })).await;
+        for change in [json!({ "priority": 3 }), json!({ "done": true })] {
+            admin.patch(&format!("/api/v1/data/task/{seen}"), change).await.data();
+        }
+        let record = json!({ "id": seen, "title": "seen", "done": false });
+        for (op, before, after, diff) in [
+            ("created", Value::Null, record.clone(), Value::Null),
+            ("updated", record.clone(), record.clone(), json!({})),
+            ("updated", record, Value::Null, Value::Null),
+        ] {
+            let event = stream.next().await;
+            let payload = &event["data"]["events"]["payload"];
+            let shown = (&payload["op"], &payload["before"], &payload["after"], &payload["diff"]);
+            assert_eq!(shown, (&json!(op), &before, &after, &diff), "{event}");
+        }
+    }
+
     async fn a_single_connection_is_its_owners(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

@@ -18,7 +18,7 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use blockbase_tests::{Answer, Engine, Server, ServerBuilder, is_long, on_both_engines};
+use blockbase_tests::{Answer, Engine, Receiver, Server, is_long, on_both_engines, until};
 use fastrand::Rng;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ use self::reads::{Kind, Read};
 use self::worlds::{NAMES, Rules};
 use self::writes::{Answered, Emitted, Left, Write, placeholder};
 use crate::events::Stream;
+use crate::events::webhooks::quick;
 use crate::mcp::Client;
 use crate::promises::conditions::model::{Everything, Eyes, Row, World};
 use crate::promises::conditions::shrink::shrunk;
@@ -37,9 +38,11 @@ use crate::promises::conditions::worlds::{one_in, pick};
 
 /// The long command runs all seeds, and the gate only the first one.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// The number of requests for each seed and engine. Each read is sent to every surface.
+/// The number of requests for each seed and engine. Each read is sent to every surface, and each write to REST or a block.
 const CASES: usize = 300;
 const CASES_LONG: usize = 1_000;
+/// The forms in which a read is sent: REST with a query string and with a body, MCP, GraphQL, and the data interface of blocks.
+const SURFACES: usize = 5;
 
 /// How long the test waits for an event of the stream.
 const STREAM_WAIT_MAX: Duration = blockbase_tests::WAIT_MAX;
@@ -75,6 +78,12 @@ impl Caller {
     /// The refusal of a request for which the caller lacks a permission.
     fn denied(&self) -> Refusal {
         if self.credential.is_none() { Refusal::new(401, "unauthorized") } else { Refusal::new(403, "forbidden") }
+    }
+
+    /// Whether the caller has MCP, GraphQL and the block. A caller without a credential does not, and neither does a user without a
+    /// role.
+    fn has_all_surfaces(&self) -> bool {
+        self.credential.is_some() && self.reads_events
     }
 }
 
@@ -140,6 +149,12 @@ impl From<Answer> for Got {
 }
 
 impl Got {
+    /// The refusal of the block `parity`. It has no status, so the status is that of the expected refusal with the same code.
+    fn of_block(refused: &Value, expected: &[Refusal]) -> Got {
+        let status = expected.iter().find(|refusal| refused["code"] == refusal.code).map_or(400, |refusal| refusal.status);
+        Got { status, json: json!({ "error": refused["code"], "field": refused["details"]["field"] }) }
+    }
+
     /// The difference from the expectation.
     fn problem(&self, expected: &Expected) -> Option<String> {
         let is_right = match expected {
@@ -249,6 +264,11 @@ struct Run<'a> {
     /// The caller whose stream is read.
     listener: usize,
     stream: Stream,
+    receiver: &'a Receiver,
+    /// The objects whose events go to a webhook of [`setup::HOOK_MAKER`].
+    hooked: Vec<usize>,
+    /// The number of calls of the webhooks that were compared.
+    received: usize,
     tally: Tally,
     failures: Vec<String>,
 }
@@ -256,6 +276,27 @@ struct Run<'a> {
 impl Run<'_> {
     async fn rest(&self, caller: &Caller, (method, path, body): (&str, String, Option<Value>)) -> Got {
         self.server.call_as(caller.credential.as_deref(), method, &path, body).await.into()
+    }
+
+    /// Runs an operation of the data interface as the caller.
+    async fn run_block(&self, caller: &Caller, input: Value) -> Got {
+        self.rest(caller, ("POST", "/api/v1/blocks/parity/actions/run".to_owned(), Some(input))).await
+    }
+
+    /// Sends a write with REST, or every second time with the data interface of blocks.
+    async fn send_write(&self, caller: &Caller, write: &Write, refusals: &[Refusal]) -> Got {
+        let name = NAMES[write.object];
+        let is_of_block = caller.has_all_surfaces() && self.tally.writes.is_multiple_of(2);
+        let Some(input) = write.block(name).filter(|_| is_of_block) else {
+            return self.rest(caller, write.rest(name)).await;
+        };
+        let answer = self.run_block(caller, input).await;
+        assert_eq!(answer.status, 200, "{}", answer.json);
+        let (refused, done) = (&answer.json["data"]["refused"], &answer.json["data"]["done"]);
+        match refused.is_object() {
+            true => Got::of_block(refused, refusals),
+            false => write.answered_by_block(done),
+        }
     }
 
     fn place(&self, case: usize, caller: &Caller, object: usize) -> String {
@@ -284,8 +325,7 @@ impl Run<'_> {
     async fn problem_of_read(&self, caller: &Caller, read: &Read, surface: usize) -> Option<String> {
         let name = NAMES[read.object];
         let expected = self.state.expected(caller, read);
-        // A caller without a credential, or without read on `data`, does not have these surfaces.
-        let is_open = caller.credential.is_some() && caller.reads_events;
+        let is_open = caller.has_all_surfaces();
         match surface {
             0 => self.rest(caller, read.rest(name, false)).await.problem(&expected),
             1 if read.kind == Kind::List => self.rest(caller, read.rest(name, true)).await.problem(&expected),
@@ -309,6 +349,7 @@ impl Run<'_> {
                 Got { status, json }.problem(&expected)
             }
             3 if is_open => self.problem_of_graphql(caller, read, &expected).await,
+            4 if is_open => self.problem_of_block(caller, read, &expected).await,
             _ => None,
         }
     }
@@ -345,8 +386,39 @@ impl Run<'_> {
         }
     }
 
+    /// A block gets no warnings, and a missing record is not an error for it.
+    async fn problem_of_block(&self, caller: &Caller, read: &Read, expected: &Expected) -> Option<String> {
+        let input = read.block(NAMES[read.object]);
+        let answer = self.run_block(caller, input.clone()).await;
+        if answer.status != 200 {
+            return Some(format!("{input}\n  got      {} {}", answer.status, answer.json));
+        }
+        let (refused, done) = (&answer.json["data"]["refused"], &answer.json["data"]["done"]);
+        let got = match &read.kind {
+            _ if refused.is_object() => match expected {
+                Expected::Refused(refusals) => Got::of_block(refused, refusals),
+                Expected::Fine { .. } => Got::of_block(refused, &[]),
+            },
+            Kind::List => Got { status: 200, json: done.clone() },
+            Kind::Get(_) if done.is_null() => Got { status: 404, json: json!({ "error": "not_found" }) },
+            Kind::Get(_) => Got { status: 200, json: json!({ "data": done }) },
+            Kind::Aggregate(function, field) => {
+                let (value, count) = (&done["value"], &done["filteredCount"]);
+                Got {
+                    status: 200,
+                    json: json!({ "data": { "fn": function, "field": field, "value": value, "filteredCount": count } }),
+                }
+            }
+        };
+        let expected = match expected.clone() {
+            Expected::Fine { status, body, .. } => Expected::fine(status, body, false),
+            refused @ Expected::Refused(_) => refused,
+        };
+        got.problem(&expected).map(|problem| format!("{input}\n  {problem}"))
+    }
+
     async fn read(&mut self, case: usize, caller: &Caller, read: Read) {
-        let asked = (0..4).map(|surface| self.problem_of_read(caller, &read, surface));
+        let asked = (0..SURFACES).map(|surface| self.problem_of_read(caller, &read, surface));
         let problems = join_all(asked).await;
         if let Some(surface) = problems.iter().position(Option::is_some) {
             self.fail_read(case, caller, read, surface).await;
@@ -404,7 +476,8 @@ impl Run<'_> {
         self.tally.writes += 1;
         let name = NAMES[write.object];
         let expected = self.state.write(caller, &write);
-        let got = self.rest(caller, write.rest(name)).await;
+        let refusals = expected.as_ref().err().map_or(&[][..], Vec::as_slice);
+        let got = self.send_write(caller, &write, refusals).await;
         match expected {
             Ok(left) if got.status < 300 => self.check_write(case, caller, &write, left, &got).await,
             Err(refusals) => {
@@ -537,6 +610,29 @@ impl Run<'_> {
         let newest = self.server.with_token(admin).get("/api/v1/events?limit=1").await.data();
         let since = newest[0]["id"].as_str().expect("an id");
         self.stream = Stream::open(&listener, &format!("?topics=data.%23&since={since}")).await;
+        self.problem_of_webhooks(&[]).await;
+    }
+
+    /// Compares the calls of the webhooks for new events with the reference, after all of them have ended. Returns the difference.
+    async fn problem_of_webhooks(&mut self, all: &[Value]) -> Option<String> {
+        let admin = self.server.with_token(self.callers[0].credential.clone().expect("a token"));
+        for status in ["pending", "failed"] {
+            let path = format!("/api/v1/events/deliveries?status={status}");
+            until("the webhooks have their events", async || admin.get(&path).await.json()["pagination"]["totalCount"] == 0)
+                .await;
+        }
+        let received = self.receiver.received();
+        let new = received[self.received..].iter().map(|request| json!([request.id(), request.json()["payload"]]));
+        let mut got: Vec<Value> = new.collect();
+        self.received = received.len();
+        let maker = &self.callers[setup::HOOK_MAKER];
+        let of_hooks = all.iter().filter(|event| self.hooked.contains(&object_named(&event["payload"]["object"])));
+        let shown = of_hooks.filter_map(|event| self.state.shown(maker, event));
+        let mut expected: Vec<Value> = shown.map(|event| json!([event["id"], event["payload"]])).collect();
+        got.sort_by_key(Value::to_string);
+        expected.sort_by_key(Value::to_string);
+        let differs = got != expected;
+        differs.then(|| format!("the webhooks of {}:\n  expected {}\n  got      {}", maker.name, json!(expected), json!(got)))
     }
 
     async fn check_events(&mut self, place: &str, mut emitted: Vec<Emitted>) {
@@ -586,6 +682,9 @@ impl Run<'_> {
         if got != expected {
             let (name, got, expected) = (&listener.name, json!(got), json!(expected));
             self.failures.push(format!("{place}\n  the stream of {name}:\n  expected {expected}\n  got      {got}"));
+        }
+        if let Some(problem) = self.problem_of_webhooks(&all).await {
+            self.failures.push(format!("{place}\n  {problem}"));
         }
         let answers = join_all(self.callers.iter().map(|caller| self.rest(caller, ("GET", path.clone(), None)))).await;
         for (caller, got) in self.callers.iter().zip(answers) {
@@ -644,8 +743,8 @@ fn listener(state: &State, callers: &[Caller]) -> usize {
 }
 
 async fn run(engine: Engine, seed: u64, cases: usize, failures_max: usize) -> Tally {
-    let server = ServerBuilder::new(engine).start().await;
-    let setup::Setup { world, rules, callers, holders } = setup::build(&server, seed).await;
+    let (server, receiver) = (quick(engine).start().await, Receiver::start().await);
+    let setup::Setup { world, rules, callers, holders, hooked } = setup::build(&server, seed, &receiver.url).await;
     let state = State { world, rules, owners: BTreeMap::new() };
     let listener = listener(&state, &callers);
     let who = server.with_token(callers[listener].credential.clone().expect("a credential"));
@@ -653,7 +752,20 @@ async fn run(engine: Engine, seed: u64, cases: usize, failures_max: usize) -> Ta
     let since = newest[0]["id"].as_str().expect("an id").to_owned();
     let stream = Stream::open(&who, &format!("?topics=data.%23&since={since}")).await;
     let tally = Tally::default();
-    let mut run = Run { server: &server, seed, state, callers, holders, listener, stream, tally, failures: Vec::new() };
+    let mut run = Run {
+        server: &server,
+        seed,
+        state,
+        callers,
+        holders,
+        listener,
+        stream,
+        receiver: &receiver,
+        hooked,
+        received: 0,
+        tally,
+        failures: Vec::new(),
+    };
     let mut random = Rng::with_seed(seed ^ 0x9e37_79b9);
     for case in 0..cases {
         run.case(case, &mut random).await;

@@ -4,8 +4,8 @@ use blockbase_tests::{Engine, Receiver, on_both_engines};
 use serde_json::{Value, json};
 
 use super::events::recent;
-use super::{World, path, world};
-use crate::accounts::roles::role;
+use super::{World, define, path, world};
+use crate::accounts::roles::{role, user};
 use crate::events::webhooks::{ledger_until, make, quick};
 
 on_both_engines! {
@@ -23,6 +23,37 @@ on_both_engines! {
             assert_eq!(ann.patch(&webhook, json!({ "name": "x" })).await.status, status);
             assert_eq!(ann.delete(&webhook).await.status, if status == 200 { 204 } else { status });
         }
+    }
+}
+
+on_both_engines! {
+    async fn a_subscription_copies_only_what_its_maker_may_read(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("copy", json!([{ "name": "record", "type": "json" }])).await;
+        role(&admin, "keeper", json!([
+            { "resource": "events", "actions": ["manage"] },
+            { "resource": "copy", "actions": ["create"] },
+            { "resource": "task", "actions": ["read"], "where": { "state": "open" }, "fields": { "read": ["title", "state"] } },
+        ])).await;
+        let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
+        let config = json!({ "object": "copy", "map": { "record": "payload.after" } });
+        let body = json!({ "event": "data.task.#", "consumer": "copies", "handler": "persist_event", "config": config });
+        let made = keeper.post("/api/v1/events/subscriptions", body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let seen = admin.make("task", json!({ "title": "seen", "points": 3 })).await;
+        let hidden = admin.make("task", json!({ "title": "hidden", "state": "done" })).await;
+        admin.patch(&path(&hidden), json!({ "title": "came", "state": "open", "points": 4 })).await.data();
+        let is_settled = |entries: &[Value]| entries.len() == 3 && entries.iter().all(|entry| entry["status"] == "delivered");
+        let entries = ledger_until(&admin, "consumer=copies", is_settled).await;
+        let skipped: Vec<&Value> = entries.iter().filter(|entry| entry["skipped"] == true).collect();
+        assert_eq!((skipped.len(), &skipped[0]["attempts"]), (1, &json!(0)), "{entries:#?}");
+        let copies = admin.get("/api/v1/data/copy?sort=created_at").await.data();
+        let mut copied: Vec<Value> = copies.as_array().unwrap().iter().map(|copy| copy["record"].clone()).collect();
+        copied.sort_by_key(|record| record["title"] == "came");
+        let record = |id: &str, title: &str| json!({ "id": id, "title": title, "state": "open" });
+        assert_eq!(copied, [record(&seen, "seen"), record(&hidden, "came")]);
     }
 }
 

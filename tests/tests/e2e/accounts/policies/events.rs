@@ -299,12 +299,20 @@ on_both_engines! {
         define(&admin).await;
         let team = admin.make("team", json!({ "name": "one" })).await;
         let task = admin.make("task", json!({ "title": "first", "team_id": team })).await;
-        let tasks = json!({ "resource": "task", "actions": ["read"], "where": { "team": { "name": "one" } } });
-        role(&admin, "reader", json!([tasks])).await;
-        let mut streams = Vec::new();
+        admin.relate(json!({ "name": "helpers", "kind": "many_to_many", "source": "task", "target": "member" })).await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        // Two of the conditions depend on the reader, and one does not.
+        role(&admin, "reader", json!([
+            { "resource": "task", "actions": ["read"], "where": { "team": { "name": "one" } } },
+            { "resource": "task", "actions": ["read"], "rowPolicy": "own" },
+            { "resource": "task", "actions": ["read"], "where": { "helpers": { "some": { "user_id": "$user.id" } } } },
+            { "resource": "note", "actions": ["read"] },
+        ])).await;
+        let (mut streams, mut ids) = (Vec::new(), Vec::new());
         for name in ["ann", "bob", "cid", "dan", "eve"] {
-            let (reader, _) = user(&admin, name, Some("reader")).await;
-            streams.push(Stream::open(&reader, "?topics=data.task.updated").await);
+            let (reader, id) = user(&admin, name, Some("reader")).await;
+            streams.push(Stream::open(&reader, "?topics=data.task.updated,data.note.created").await);
+            ids.push(id);
         }
         let reads = |log: &str| {
             let is_read = |line: &&str| line.contains("a statement runs") && line.contains("SELECT 1 FROM (SELECT");
@@ -330,5 +338,21 @@ on_both_engines! {
             of_round == 2
         })
         .await;
+        // If the common condition is false, the conditions of each reader decide. Each stream shows the note after it has decided
+        // about the task.
+        admin.patch(&format!("/api/v1/data/team/{team}"), json!({ "name": "two" })).await.data();
+        let helper = admin.make("member", json!({ "user_id": ids[3] })).await;
+        let linked = admin.post(&format!("{}/links/helpers", path(&task)), json!({ "ids": [helper] })).await;
+        assert_eq!(linked.status, 200, "{}", linked.text);
+        admin.patch(&path(&task), json!({ "title": "for the helper" })).await.data();
+        admin.make("note", json!({ "text": "end" })).await;
+        for (stream, id) in streams.iter_mut().zip(&ids) {
+            let mut event = stream.event().await;
+            if *id == ids[3] {
+                assert_eq!(event["payload"]["after"]["title"], "for the helper", "{event}");
+                event = stream.event().await;
+            }
+            assert_eq!(event["topic"], "data.note.created", "{event}");
+        }
     }
 }

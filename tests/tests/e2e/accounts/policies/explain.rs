@@ -55,6 +55,10 @@ on_both_engines! {
             (json!([read("roles"), read("users")]), 403),
             (json!([read("roles"), read("users"), own]), 403),
             (json!([read("roles"), read("users"), some]), 403),
+            // The condition has the address of the user, so the caller has to read all of every user.
+            (json!([read("roles"), { "resource": "users", "actions": ["read"], "rowPolicy": "own" }, read("task")]), 403),
+            (json!([read("roles"), { "resource": "users", "actions": ["read"], "fields": { "read": ["name"] } }, read("task")]), 403),
+            (json!([read("roles"), read("users"), { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } }]), 403),
         ]
         .into_iter()
         .enumerate()

@@ -148,8 +148,16 @@ on_both_engines! {
         assert!(whole["components"]["schemas"]["Person"]["properties"]["salary"].is_object());
         let described = tool(&clerk, "get_object", json!({ "object_name": "person" })).await;
         assert!(described.contains("department_id") && !described.contains("salary") && !described.contains("created_at"), "{described}");
-        // Callers who may read `objects` see the whole schema.
-        assert!(admin.get("/api/v1/objects/person").await.text.contains("salary"));
+        // Callers who may read `objects` see the whole schema, and still not the values.
+        role(&admin, "designer", json!([
+            { "resource": "objects", "actions": ["read"] },
+            { "resource": "person", "actions": ["read"], "fields": { "read": ["name"] } },
+        ])).await;
+        let (designer, _) = user(&admin, "designer", Some("designer")).await;
+        for document in ["objects", "objects/person", "schema"] {
+            assert!(designer.get(&format!("/api/v1/{document}")).await.text.contains("salary"), "{document}");
+        }
+        designer.get("/api/v1/data/person?select=salary").await.expect_error(400, "unknown_field");
     }
 
     async fn a_cell_is_null_where_no_grant_reaches_its_row_and_lists_its_field(server: Server) {

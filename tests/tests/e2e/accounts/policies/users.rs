@@ -300,6 +300,8 @@ on_both_engines! {
         define(&admin).await;
         admin.define("badge", json!([{ "name": "text", "type": "text" }])).await;
         admin.relate(json!({ "name": "holder", "kind": "one_to_one", "source": "badge", "target": "users" })).await;
+        admin.define("pass", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "owner", "kind": "one_to_one", "source": "pass", "target": "users", "required": true, "onDelete": "cascade" })).await;
         let guest = async || {
             let signed_in = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await;
             assert_eq!(signed_in.status, 200, "{}", signed_in.text);
@@ -311,6 +313,7 @@ on_both_engines! {
         let (first, first_id) = guest().await;
         let task = admin.make("task", json!({ "title": "a", "assignee_id": first_id })).await;
         let badge = admin.make("badge", json!({ "text": "first", "holder_id": first_id })).await;
+        let pass = admin.make("pass", json!({ "text": "first", "owner_id": first_id })).await;
         assert_eq!(admin.post(&format!("{}/links/watchers", path(&task)), json!({ "ids": [first_id] })).await.status, 200);
         let before = history(&admin, &task).await.len();
         let up = first.post("/api/auth/sign-up/email", person.clone()).await;
@@ -323,15 +326,22 @@ on_both_engines! {
         assert_eq!(admin.get(&badge_path).await.data()["holder_id"], json!(eve_id));
         assert_eq!(history(&admin, &task).await.len(), before, "a move has no event");
 
-        // The second guest has a badge as well. Eve already has one, so this badge has no holder afterwards.
+        let pass_path = format!("/api/v1/data/pass/{pass}");
+        assert_eq!(admin.get(&pass_path).await.data()["owner_id"], json!(eve_id));
+
+        // The second guest has a badge and a pass as well. Eve already has both, so this badge has no holder afterwards, and this
+        // pass is deleted.
         let (second, second_id) = guest().await;
         let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
+        let other_pass = admin.make("pass", json!({ "text": "second", "owner_id": second_id })).await;
         admin.patch(&path(&task), json!({ "assignee_id": second_id })).await.data();
         let back = second.post("/api/auth/sign-in/email", json!({ "email": "eve@example.com", "password": "correct horse battery" })).await;
         assert_eq!(back.status, 200, "{}", back.text);
         assert_eq!(shown().await["assignee"]["id"], json!(eve_id));
         assert_eq!(admin.get(&badge_path).await.data()["holder_id"], json!(eve_id));
         assert_eq!(admin.get(&format!("/api/v1/data/badge/{other}")).await.data()["holder_id"], Value::Null);
+        assert_eq!(admin.get(&pass_path).await.data()["owner_id"], json!(eve_id));
+        admin.get(&format!("/api/v1/data/pass/{other_pass}")).await.expect_error(404, "not_found");
         assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 2);
     }
 }

@@ -350,6 +350,25 @@ impl Read {
         (if self.kind == Kind::List { "query_data" } else { "aggregate_data" }, Value::Object(arguments))
     }
 
+    /// The input of the block `parity`, which runs the read with the data interface.
+    pub(super) fn block(&self, object: &str) -> Value {
+        if let Kind::Get(id) = &self.kind {
+            let mut input = json!({ "op": "get", "object": object, "id": id });
+            if !self.expand.is_empty() {
+                input["expand"] = json!(self.expand.iter().map(|path| path.join(".")).collect::<Vec<_>>().join(","));
+            }
+            return input;
+        }
+        let (_, mut arguments) = self.tool(object);
+        let members = arguments.as_object_mut().expect("the arguments of a tool");
+        members.remove("object_name");
+        if let Some(size) = members.remove("page_size") {
+            members.insert("pageSize".to_owned(), size);
+        }
+        let op = if self.kind == Kind::List { "query" } else { "aggregate" };
+        json!({ "op": op, "object": object, "json": arguments.to_string() })
+    }
+
     fn selection(
         &self,
         state: &State,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blockbase_tests::{Admin, Server};
+use blockbase_tests::{Admin, Server, test_block};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,12 @@ pub(super) struct Setup {
     pub(super) callers: Vec<Caller>,
     /// The values of the field `holder`.
     pub(super) holders: Vec<String>,
+    /// The objects whose events go to a webhook of [`HOOK_MAKER`].
+    pub(super) hooked: Vec<usize>,
 }
+
+/// The caller who made the webhooks: Ann.
+pub(super) const HOOK_MAKER: usize = 1;
 
 fn reader(user: Option<&str>, key: Option<&str>, roles: &[&str]) -> Reader {
     let variables = [("$user.id", user), ("$key.id", key)];
@@ -139,11 +144,13 @@ fn given(random: &mut Rng, user: usize) -> Vec<usize> {
     }
 }
 
-pub(super) async fn build(server: &Server, seed: u64) -> Setup {
+pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Setup {
     let mut random = Rng::with_seed(seed);
     let (mut world, rules) = worlds::schema(&mut random);
     let admin = server.admin().await;
     define(&admin, &world, &rules).await;
+    let installed = admin.install("", test_block("parity").await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let role = async |name: &str, permissions: &Value| {
         let body = json!({ "name": name, "permissions": permissions });
@@ -180,6 +187,10 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
     let plans = worlds::plans(&mut random, &world, &rules, &holders, 4);
     make_rows(server, &mut random, &mut world, plans, &tokens[..4]).await;
     super::adopt(&mut world, &super::shown_to_admin(server, &admin.token).await);
+    for name in NAMES {
+        let hook = json!({ "name": name, "url": receiver_url, "topics": [format!("data.{name}.#")] });
+        must(&server.with_token(tokens[HOOK_MAKER].clone()), "POST", "/api/v1/webhooks", hook).await;
+    }
 
     let variables = {
         let mut all = reader(Some(&ids[1]), Some(&keys[0].4), &["role0"]);
@@ -190,7 +201,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
     for role in &roles {
         let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
         let grants = giver.role();
-        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events"]) });
+        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events", "parity:run"]) });
         must(&admin, "PATCH", &format!("/api/v1/roles/{role}"), body).await;
         of_roles.push(grants);
     }
@@ -256,5 +267,15 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
         reader: nobody,
         reads_events: false,
     });
-    Setup { world, rules, callers, holders }
+    // A webhook needs more than read on own rows. The others are suspended.
+    let mut hooked = Vec::new();
+    for hook in admin.get("/api/v1/webhooks").await.data().as_array().expect("webhooks") {
+        if hook["suspended"].is_null() {
+            hooked.extend(NAMES.iter().position(|name| hook["name"] == *name));
+        } else {
+            let gone = admin.delete(&format!("/api/v1/webhooks/{}", text(&hook["id"]))).await;
+            assert!(gone.status < 300, "{}", gone.text);
+        }
+    }
+    Setup { world, rules, callers, holders, hooked }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::grants::{Caller, Unfit, View};
 use super::worlds::SYSTEM;
-use super::{Expected, Refusal, State};
+use super::{Expected, Got, Refusal, State};
 use crate::promises::conditions::model::{Everything, Eyes, Place, Row};
 
 #[derive(Clone, Debug)]
@@ -599,6 +599,49 @@ impl Write {
                 let method = if *is_removal { "DELETE" } else { "POST" };
                 (method, format!("{path}/{id}/links/{key}"), Some(json!({ "ids": ids })))
             }
+        }
+    }
+
+    /// The input of the block `parity`, which runs the write with the data interface. `None` if the interface does not have it.
+    pub(super) fn block(&self, object: &str) -> Option<Value> {
+        let text = |values: &Map<String, Value>| json!(values).to_string();
+        Some(match &self.verb {
+            Verb::Create(values) => json!({ "op": "create", "object": object, "json": text(values) }),
+            Verb::CreateMany(rows) => json!({ "op": "create_many", "object": object, "json": json!(rows).to_string() }),
+            Verb::Update(id, values) => json!({ "op": "update", "object": object, "id": id, "json": text(values) }),
+            Verb::Upsert(target, values) => {
+                json!({ "op": "upsert", "object": object, "json": text(values), "on_conflict": [target] })
+            }
+            Verb::Delete(id) => json!({ "op": "delete", "object": object, "id": id }),
+            Verb::DeleteMany(Chosen::Ids(ids)) => json!({ "op": "delete_many", "object": object, "ids": ids }),
+            Verb::Link(id, key, ids, is_removal) => {
+                let op = if *is_removal { "unlink" } else { "link" };
+                json!({ "op": op, "object": object, "id": id, "relation": key, "ids": ids })
+            }
+            Verb::UpdateMany(..) | Verb::DeleteMany(Chosen::Where(_)) => return None,
+        })
+    }
+
+    /// The result of the block as the response of REST.
+    pub(super) fn answered_by_block(&self, done: &Value) -> Got {
+        let of_many = |status: u16| {
+            let count = done.as_array().expect("ids").len();
+            Got { status, json: json!({ "count": count, "ids": done }) }
+        };
+        match &self.verb {
+            Verb::Create(_) => Got { status: 201, json: json!({ "data": done }) },
+            Verb::Update(..) => Got { status: 200, json: json!({ "data": done }) },
+            Verb::Upsert(..) => Got { status: if done["created"] == true { 201 } else { 200 }, json: done.clone() },
+            // For a block, a missing record is not an error.
+            Verb::Delete(_) if *done == false => Got { status: 404, json: json!({ "error": "not_found" }) },
+            Verb::Delete(_) => Got { status: 204, json: Value::Null },
+            Verb::CreateMany(_) => of_many(201),
+            Verb::DeleteMany(_) => of_many(200),
+            Verb::Link(.., is_removal) => {
+                let name = if *is_removal { "removed" } else { "added" };
+                Got { status: 200, json: json!({ "data": { name: done } }) }
+            }
+            Verb::UpdateMany(..) => unreachable!("blocks have no update of many records"),
         }
     }
 

@@ -1,0 +1,52 @@
+//! Tests the lists of faults that `.ci/faults` plants into the server: each of them still fits the code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The minimum number of faults in the list of policies.
+const POLICY_FAULTS_MIN: usize = 20;
+
+/// A fault: its name, its file, and the lines of code before it.
+#[derive(Debug, Default)]
+struct Fault {
+    name: String,
+    file: String,
+    before: Vec<String>,
+    after: Vec<String>,
+    tests: Vec<String>,
+}
+
+fn faults(text: &str) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        if let Some(name) = line.strip_prefix("fault: ") {
+            faults.push(Fault { name: name.to_owned(), ..Fault::default() });
+            continue;
+        }
+        let fault = faults.last_mut().unwrap_or_else(|| panic!("before the first fault: {line}"));
+        match line.split_once(' ') {
+            Some(("file:", file)) => file.clone_into(&mut fault.file),
+            Some(("tests:", tests)) => fault.tests = tests.split(' ').map(str::to_owned).collect(),
+            Some(("-", code)) => fault.before.push(code.to_owned()),
+            Some(("+", code)) => fault.after.push(code.to_owned()),
+            _ => panic!("not a line of a fault: {line}"),
+        }
+    }
+    faults
+}
+
+#[test]
+fn the_faults_in_policies_fit_the_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+    let faults = faults(include_str!("../faults/policies.txt"));
+    assert!(faults.len() >= POLICY_FAULTS_MIN, "{}", faults.len());
+    let names: BTreeSet<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
+    assert_eq!(names.len(), faults.len(), "two faults have one name");
+    for fault in faults {
+        let source = std::fs::read_to_string(root.join(&fault.file)).unwrap_or_else(|error| panic!("{}: {error}", fault.file));
+        let lines: Vec<&str> = source.lines().map(str::trim).collect();
+        let places = lines.windows(fault.before.len().max(1)).filter(|window| **window == fault.before);
+        assert_eq!(places.count(), 1, "the code before the fault {:?} in {}", fault.name, fault.file);
+        assert!(!fault.after.is_empty() && fault.after != fault.before && !fault.tests.is_empty(), "{fault:?}");
+    }
+}
