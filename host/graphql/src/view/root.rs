@@ -125,7 +125,11 @@ impl Root {
             }
             Root::Delete(object) => format!("Deletes a record of `{}`. Returns whether it existed.", object.name()),
             Root::UpdateMany(object) => {
-                format!("Changes records of `{}` in the same way: all of them or none. Unknown ids are skipped.", object.name())
+                format!(
+                    "Changes records of `{}` in the same way: all of them or none. `ids` names the records, or `where` chooses them. \
+                    Unknown ids are skipped. With `dryRun` nothing changes, and the result shows what would change.",
+                    object.name()
+                )
             }
             Root::Batch => "Runs several writes in one transaction: all of them or none. Each operation is `{ op, object, id, values, \
                 onConflict, ids, relation, ifVersion }` as in REST, and so is its result. `{ \"$ref\": \"0.id\" }` is a field of an \
@@ -203,7 +207,13 @@ impl Root {
             Root::ById(_) | Root::Delete(_) => vec![id()],
             Root::Create(object) => vec![field("input", Input::Create(view.to_create(object)).required())],
             Root::Update(object) => [vec![id()], changes(object)].concat(),
-            Root::UpdateMany(object) => [vec![ids()], changes(object)].concat(),
+            Root::UpdateMany(object) => {
+                let chosen = vec![
+                    field("ids", Input::Scalar(Scalar::Id).required().list()),
+                    field(ListParameter::Where.name(), Input::Where(view.related(object))),
+                ];
+                [chosen, changes(object), vec![field("dryRun", Input::Scalar(Scalar::Boolean))]].concat()
+            }
             Root::Upsert(object) => vec![
                 field("input", Input::Create(view.to_create(object)).required()),
                 field("onConflict", Input::Scalar(Scalar::String).required().list().required()),

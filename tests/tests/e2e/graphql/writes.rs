@@ -64,6 +64,22 @@ on_both_engines! {
         // A single id counts as a list of one. An empty change changes nothing.
         let one = data(&admin, many, json!({ "ids": ids[2] })).await;
         assert_eq!(one, json!({ "update_task_many": { "ids": [ids[2]], "count": 1, "again": 1 } }));
+        // A condition can choose the records. A dry run changes none.
+        let chosen = "mutation($where: Task_Where, $dry: Boolean, $ids: [ID!]) {
+            update_task_many(where: $where, dryRun: $dry, ids: $ids, input: { status: open }, increment: { priority: 1 }) { ids count } }";
+        let condition = json!({ "title": { "eq": "new" }, "priority": { "gte": 3 } });
+        let expected = json!({ "update_task_many": { "ids": [ids[1]], "count": 1 } });
+        assert_eq!(data(&admin, chosen, json!({ "where": condition, "dry": true })).await, expected);
+        assert_eq!(data(&admin, chosen, json!({ "ids": [ids[1]], "dry": true })).await, expected);
+        let topics = admin.outbox("task").await.into_iter().filter(|(topic, _)| topic == "data.task.updated").count();
+        assert_eq!(topics, 2);
+        assert_eq!(data(&admin, chosen, json!({ "where": condition })).await, expected);
+        assert_eq!(data(&admin, chosen, json!({ "where": condition, "dry": false })).await, expected);
+        let priority = admin.get(&format!("/api/v1/data/task/{}", ids[1])).await.data()["priority"].clone();
+        assert_eq!(priority, 5);
+        for wrong in [json!({}), json!({ "where": condition, "ids": [ids[1]] }), json!({ "where": {} }), json!({ "where": { "_or": [] } })] {
+            assert_eq!(codes(&server, Some(&admin.token), chosen, wrong.clone()).await, ["invalid_request"], "{wrong}");
+        }
         for (variables, code) in [
             (json!({ "ids": ids, "by": { "priority": 9 } }), "CONSTRAINT_VIOLATION"),
             (json!({ "ids": ids, "input": { "priority": 1 }, "by": { "priority": 1 } }), "INVALID_ATOMIC_OP"),
