@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{Batch, Chosen, LinkChange, ListParameter, Where, run_offloaded};
+use blockbase_app::{Batch, BulkAnswer, Chosen, LinkChange, ListParameter, Where, run_offloaded};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -99,6 +99,28 @@ impl<'d> Execution<'d> {
             true => self.app.update_many_dry(self.caller, object.name(), &chosen, &changes).await?,
             false => self.app.update_many(self.caller, object.name(), &chosen, &changes).await?,
         };
+        self.written(&written, selected, answer);
+        Ok(())
+    }
+
+    pub(super) async fn delete_many(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &mut Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let chosen = chosen(arguments)?;
+        let deleted = match arguments.read("dryRun")?.unwrap_or(false) {
+            true => self.app.delete_many_dry(self.caller, object.name(), &chosen).await?,
+            false => self.app.delete_many(self.caller, object.name(), &chosen).await?,
+        };
+        self.written(&deleted, selected, answer);
+        Ok(())
+    }
+
+    /// Writes the selected fields of the result of a write of many records.
+    fn written(&self, written: &BulkAnswer, selected: &Selected<'d>, answer: &mut Answer) {
         let begun = answer.json.len();
         answer.json.push(b'{');
         for field in self.context().collect(&selected.sets, LeafType::Written.name()) {
@@ -110,7 +132,6 @@ impl<'d> Execution<'d> {
             }
         }
         answer.json.push(b'}');
-        Ok(())
     }
 
     pub(super) async fn batch(&self, arguments: &mut Arguments, answer: &mut Answer) -> Result<()> {
