@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::Engine;
@@ -25,9 +25,8 @@ use guests::{Guests, Language};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary, which also builds and packs the blocks
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// The packed echo block; built where it is missing
     #[arg(long, default_value = "examples/echo/echo.wasm")]
     block: PathBuf,
@@ -37,9 +36,6 @@ pub(crate) struct Options {
     /// Languages, comma-separated; all whose tools are there by default
     #[arg(long, value_enum, value_delimiter = ',')]
     languages: Vec<Language>,
-    /// The database below the servers; only `data` asks it for anything, the other parts run on the first
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 6)]
     seconds: u64,
@@ -61,9 +57,6 @@ pub(crate) struct Options {
     /// Only these parts, comma-separated
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -92,7 +85,7 @@ const ECHOED: &str = r#"{"text":"hello","number":12345,"list":[1,2,3]}"#;
 pub(crate) fn run(options: &Options) {
     let guests = Guests::ready(options);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for (place, engine) in options.engine.each().iter().enumerate() {
+    for (place, engine) in options.shared.engine.each().iter().enumerate() {
         let parts: Vec<Part> = PARTS
             .into_iter()
             .filter(|part| options.only.is_empty() || options.only.contains(part))
@@ -104,8 +97,7 @@ pub(crate) fn run(options: &Options) {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for part in parts {
             let (title, table) = runtime.block_on(measure(part, options, &guests, cluster.as_ref()));
-            let mark = if options.markdown { "### " } else { "" };
-            println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+            options.shared.print(*engine, &title, &table);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::{Engine, REST};
@@ -29,15 +29,11 @@ const LABELS: usize = 1000;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// The binary of an earlier build, to be measured on the same rows
     #[arg(long)]
     before: Option<PathBuf>,
-    /// The database below the servers
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
     /// Tasks; there are a tenth as many projects
     #[arg(long, default_value_t = 100_000)]
     rows: usize,
@@ -50,9 +46,6 @@ pub(crate) struct Options {
     /// Only conditions whose name contains this
     #[arg(long, default_value = "")]
     only: String,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 /// The ways in which the tasks are distributed over the projects.
@@ -72,12 +65,11 @@ fn project_of(task: usize, projects: usize, shape: &str) -> Option<usize> {
 
 pub(crate) fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for shape in SHAPES {
             let table = runtime.block_on(measure(options, cluster.as_ref(), shape));
-            let mark = if options.markdown { "### " } else { "" };
-            println!("{mark}{}, {}\n\n{}", engine.name(), shape, table.text(options.markdown));
+            options.shared.print(*engine, shape, &table);
         }
     }
 }
@@ -89,7 +81,7 @@ async fn measure(options: &Options, cluster: Option<&Cluster>, shape: &str) -> T
         None => None,
     };
     let start = |binary: &Path| blockbase(binary, directory.path(), url.as_deref(), &[]);
-    let binaries: Vec<&PathBuf> = options.before.iter().chain([&options.binary]).collect();
+    let binaries: Vec<&PathBuf> = options.before.iter().chain([&options.shared.binary]).collect();
     let process = start(binaries[0]);
     let mut side = Side::floor(&process.address);
     let links = define(&mut side).await;

@@ -17,21 +17,15 @@ mod throughput;
 
 pub(crate) use database::Database;
 
-use std::path::PathBuf;
-
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::Engine;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
-    /// The database below the servers
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 8)]
     seconds: u64,
@@ -59,9 +53,6 @@ pub(crate) struct Options {
     /// Only the part of this name: latency, throughput, streams, resume, cost or backlog
     #[arg(long, default_value = "")]
     only: String,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -78,13 +69,12 @@ pub(crate) fn run(options: &Options) {
     let parts: Vec<&str> = PARTS.into_iter().filter(|part| part.contains(&options.only)).collect();
     assert!(!parts.is_empty(), "the parts are {}", PARTS.join(", "));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for part in &parts {
             eprintln!("{}, {part}", engine.name());
             for (title, table) in runtime.block_on(measure(part, options, cluster.as_ref())) {
-                let mark = if options.markdown { "### " } else { "" };
-                println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+                options.shared.print(*engine, &title, &table);
             }
         }
     }

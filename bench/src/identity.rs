@@ -7,7 +7,6 @@
 
 mod passwords;
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::fill::{BULK_RECORDS, bulk, code, priorities, record, title};
 use crate::load::{MakeRequest, Measured, request, run as run_load};
@@ -27,18 +26,14 @@ use crate::workloads::{always, get_by_id};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// Rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: u32,
     /// One row in as many is the owner's
     #[arg(long, default_value_t = 10)]
     own_one_in: u32,
-    /// The database below the servers
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 4)]
     seconds: u64,
@@ -48,9 +43,6 @@ pub(crate) struct Options {
     /// Only what has this in its name
     #[arg(long, default_value = "")]
     only: String,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 /// The number of turns of each contender.
@@ -93,13 +85,11 @@ fn requests(name: &'static str, address: &str, make: MakeRequest) -> Contender {
 
 pub(crate) fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         let table = runtime.block_on(measure(options, cluster.as_ref()));
-        let mark = if options.markdown { "## " } else { "" };
         let rows = grouped(f64::from(options.rows));
-        println!("{mark}{}, identity, {rows} rows, {} connections\n", engine.name(), options.connections);
-        println!("{}", table.text(options.markdown));
+        options.shared.print(*engine, &format!("identity, {rows} rows, {} connections", options.connections), &table);
     }
 }
 
@@ -113,7 +103,7 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
     let served = directory.path().join("enforced");
     std::fs::create_dir(&served).unwrap();
 
-    let first = blockbase(&options.binary, &served, url, &[]);
+    let first = blockbase(&options.shared.binary, &served, url, &[]);
     let admin = Side::blockbase(&first.address, None).await;
     let callers = Callers::make(&admin).await;
     let own = fill(&admin, &callers.owner, options).await;
@@ -125,8 +115,8 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
     first.stop();
     let open = directory.path().join("open");
     assert!(Command::new("cp").arg("-R").arg(&served).arg(&open).status().expect("cp").success());
-    let enforced = blockbase(&options.binary, &served, url, &[]);
-    let unenforced = blockbase(&options.binary, &open, url, &[("SVC_REQUIRE_AUTH", "false")]);
+    let enforced = blockbase(&options.shared.binary, &served, url, &[]);
+    let unenforced = blockbase(&options.shared.binary, &open, url, &[("SVC_REQUIRE_AUTH", "false")]);
     let floor = floor(floor_directory.path(), floor_url);
     tokio::time::sleep(REST).await;
 
@@ -196,6 +186,12 @@ pub(crate) async fn user(admin: &Side, role: &str) -> (Side, String) {
     let id = text(&signed["user"]["id"]);
     admin.post(&format!("/api/v1/users/{id}/roles"), &json!({ "roleId": role })).await;
     (Side { token: Some(text(&signed["token"])), ..admin.clone() }, id)
+}
+
+/// Makes a role and a user who has it.
+pub(crate) async fn user_with(admin: &Side, role: &str, permissions: &Value) -> Side {
+    admin.post("/api/v1/roles", &json!({ "name": role, "permissions": permissions })).await;
+    user(admin, role).await.0
 }
 
 /// Creates rows. Those of the owner are between those of the others. Returns the ids of the owner's rows.

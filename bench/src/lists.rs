@@ -7,12 +7,11 @@
 pub(crate) mod floor;
 mod groups;
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::{Engine, REST};
@@ -32,12 +31,8 @@ const STEP: usize = 100;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
-    /// The database below the server
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// Records of the object
     #[arg(long, default_value_t = 1_000_000)]
     rows: usize,
@@ -47,18 +42,14 @@ pub(crate) struct Options {
     /// Connections
     #[arg(long, default_value_t = 2)]
     connections: usize,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 pub(crate) fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for (title, table) in runtime.block_on(measure(options, cluster.as_ref())) {
-            let mark = if options.markdown { "### " } else { "" };
-            println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+            options.shared.print(*engine, title, &table);
         }
     }
 }
@@ -69,7 +60,7 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(&'static 
         Some(cluster) => Some(cluster.new_database("lists").await),
         None => None,
     };
-    let process = blockbase(&options.binary, directory.path(), url.as_deref(), &[]);
+    let process = blockbase(&options.shared.binary, directory.path(), url.as_deref(), &[]);
     let mut side = Side::floor(&process.address);
     define(&mut side).await;
     for first in (0..options.rows).step_by(BULK) {

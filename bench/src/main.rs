@@ -43,18 +43,14 @@ struct Arguments {
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// The packed echo block
     #[arg(long, default_value = "examples/echo/echo.wasm")]
     block: PathBuf,
     /// Rows in the table: each count is a round of its own, on fresh databases
     #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000")]
     rows: Vec<u32>,
-    /// The database below both sides
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 4)]
     seconds: u64,
@@ -64,9 +60,28 @@ pub(crate) struct Options {
     /// Only workloads whose name contains this
     #[arg(long, default_value = "")]
     only: String,
+}
+
+/// The options that every benchmark has.
+#[derive(clap::Args)]
+pub(crate) struct SharedOptions {
+    /// The server's binary
+    #[arg(long, default_value = "target/release/blockbase")]
+    binary: PathBuf,
+    /// The database below the servers
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
     /// Prints the tables as Markdown
     #[arg(long)]
     markdown: bool,
+}
+
+impl SharedOptions {
+    /// Prints a table of one engine below its title.
+    fn print(&self, engine: run::Engine, title: &str, table: &report::Table) {
+        let mark = if self.markdown { "### " } else { "" };
+        println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(self.markdown));
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

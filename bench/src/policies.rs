@@ -9,23 +9,17 @@ mod schemas;
 mod streams;
 mod teams;
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::Engine;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
-    /// The database below the server
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// Tasks
     #[arg(long, default_value_t = 1_000_000)]
     rows: u32,
@@ -47,9 +41,6 @@ pub(crate) struct Options {
     /// Only these parts, comma-separated
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -65,12 +56,11 @@ enum Part {
 pub(crate) fn run(options: &Options) {
     assert!(options.roles > 0, "the benchmark needs roles");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for part in Part::value_variants().iter().filter(|part| options.only.is_empty() || options.only.contains(part)) {
             for (title, table) in runtime.block_on(measure(*part, options, cluster.as_ref())) {
-                let mark = if options.markdown { "### " } else { "" };
-                println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+                options.shared.print(*engine, &title, &table);
             }
         }
     }

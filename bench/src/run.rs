@@ -34,7 +34,7 @@ pub(crate) fn run(mut options: Options) {
     options.rows.sort_unstable();
     options.rows.dedup();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         let mut rounds = Vec::new();
         for rows in &options.rows {
@@ -43,7 +43,7 @@ pub(crate) fn run(mut options: Options) {
                 rounds.push(runtime.block_on(round(&options, cluster.as_ref(), *rows, &workloads)));
             }
         }
-        report::print(*engine, options.connections, &rounds, options.markdown);
+        report::print(*engine, options.connections, &rounds, options.shared.markdown);
     }
 }
 
@@ -64,7 +64,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     };
     let (ours_url, floor_url) = databases.as_ref().map(|(ours, floor)| (ours.as_str(), floor.as_str())).unzip();
 
-    let ours_process = blockbase(&options.binary, ours_directory.path(), ours_url, &[]);
+    let ours_process = blockbase(&options.shared.binary, ours_directory.path(), ours_url, &[]);
     tokio::time::sleep(REST).await;
     let idle_mib = ours_process.memory_mib().0;
     let floor_process = floor(floor_directory.path(), floor_url);

@@ -10,7 +10,7 @@ mod subject;
 
 use std::path::PathBuf;
 
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::Engine;
@@ -19,33 +19,25 @@ use subject::Subject;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// The binary of an earlier build, to be shown beside it
     #[arg(long)]
     before: Option<PathBuf>,
     /// The packed block of tests/guests/hostile; the abuse of hooks is left out without it
     #[arg(long)]
     block: Option<PathBuf>,
-    /// The database below the servers
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
     /// Only what has this in its name
     #[arg(long, default_value = "")]
     only: String,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 pub(crate) fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         let table = runtime.block_on(measure(options, cluster.as_ref()));
-        println!("{}{}, what one caller takes\n", if options.markdown { "## " } else { "" }, engine.name());
-        println!("{}", table.text(options.markdown));
+        options.shared.print(*engine, "what one caller takes", &table);
     }
 }
 
@@ -59,7 +51,7 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
     let chosen = Abuse::ALL.iter().filter(|abuse| abuse.name().contains(&options.only));
     for abuse in chosen.filter(|abuse| options.block.is_some() || !abuse.needs_block()) {
         let mut found = Vec::new();
-        for binary in options.before.iter().chain([&options.binary]) {
+        for binary in options.before.iter().chain([&options.shared.binary]) {
             let subject = Subject::start(binary, cluster).await;
             found.push(abuse.figures(&subject, options.block.as_deref()).await);
             subject.end().await;

@@ -6,20 +6,14 @@
 mod calls;
 pub(crate) mod schema;
 
-use std::path::PathBuf;
-
-use crate::Engines;
+use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::run::Engine;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The server's binary
-    #[arg(long, default_value = "target/release/blockbase")]
-    binary: PathBuf,
-    /// The database below the servers
-    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
-    engine: Engines,
+    #[command(flatten)]
+    shared: SharedOptions,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 6)]
     seconds: u64,
@@ -35,9 +29,6 @@ pub(crate) struct Options {
     /// Only these parts, comma-separated
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Prints the tables as Markdown
-    #[arg(long)]
-    markdown: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -50,7 +41,7 @@ enum Part {
 
 pub(crate) fn run(options: &Options) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in options.engine.each() {
+    for engine in options.shared.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         for part in [Part::Calls, Part::Schema].into_iter().filter(|part| options.only.is_empty() || options.only.contains(part))
         {
@@ -58,8 +49,7 @@ pub(crate) fn run(options: &Options) {
                 Part::Calls => runtime.block_on(calls::measure(options, cluster.as_ref())),
                 Part::Schema => runtime.block_on(schema::measure(options, cluster.as_ref())),
             };
-            let mark = if options.markdown { "### " } else { "" };
-            println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+            options.shared.print(*engine, &title, &table);
         }
     }
 }

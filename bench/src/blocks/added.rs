@@ -13,7 +13,7 @@ use crate::workloads::always;
 const PLAIN: &str = "/api/v1/me";
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let subject = Subject::start(&options.binary, cluster, "added", &[]).await;
+    let subject = Subject::start(&options.shared.binary, cluster, "added", &[]).await;
     subject.side.install(&guests.example.file).await;
     for guest in guests.all.iter().filter(|guest| guest.language != Language::Rust) {
         eprintln!("installing {}", guest.name);

@@ -15,7 +15,7 @@ use crate::turns::{Contender, take};
 use crate::workloads::{get_by_id, pick};
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let mut subject = Subject::start(&options.binary, cluster, "data", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "data", &[]).await;
     fill::fill(&mut subject.side, options.rows).await;
     for guest in &guests.all {
         eprintln!("installing {}", guest.name);

@@ -67,7 +67,7 @@ pub(super) struct Guests {
 impl Guests {
     /// Builds missing blocks. If the tools of a language are missing, the language is left out, and a printed line says so.
     pub(super) fn ready(options: &Options) -> Guests {
-        let binary = std::fs::canonicalize(&options.binary).expect("the server's binary: cargo build --release");
+        let binary = std::fs::canonicalize(&options.shared.binary).expect("the server's binary: cargo build --release");
         if !options.block.is_file() {
             let folder = options.block.parent().unwrap();
             assert!(build(&binary, folder, &options.block), "the echo block: blockbase block build {}", folder.display());

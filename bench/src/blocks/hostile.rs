@@ -23,7 +23,7 @@ const SPINNER: &str = "spinner";
 const SETTLE: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let subject = Subject::start(&options.binary, cluster, "hostile", &[]).await;
+    let subject = Subject::start(&options.shared.binary, cluster, "hostile", &[]).await;
     subject.side.install(&guests.example.file).await;
     subject.side.install(&guests.example_as(SPINNER).file).await;
     let side = caller(&subject.side, Some(EXAMPLE_RESOURCE)).await;

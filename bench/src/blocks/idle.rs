@@ -14,7 +14,7 @@ use crate::report::Table;
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let mut subject = Subject::start(&options.binary, cluster, "idle", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "idle", &[]).await;
     let without = restarted(&mut subject).await;
     let names: Vec<String> = (0..options.blocks).map(|number| format!("echo-{number}")).collect();
     for (number, name) in names.iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::run::REST;
 const ROUNDS: u32 = 3;
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let subject = Subject::start(&options.binary, cluster, "install", &[]).await;
+    let subject = Subject::start(&options.shared.binary, cluster, "install", &[]).await;
     tokio::time::sleep(REST).await;
     let mut rows = Vec::new();
     for guest in &guests.all {

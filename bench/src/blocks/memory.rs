@@ -72,7 +72,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
 async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&Cluster>) -> Vec<String> {
     let gate = Gate::start().await;
     let waiter = guests.packed_as(guest, &guest.name, |manifest| manifest["permissions"]["http"] = json!([gate.origin]));
-    let mut subject = Subject::start(&options.binary, cluster, "memory", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "memory", &[]).await;
     subject.side.install(&waiter.file).await;
     // The server restarts. Otherwise the allocator would return memory of the sign-up and the install while the calls run.
     subject.stop();

@@ -34,7 +34,7 @@ struct Spent {
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     let mut rows = Vec::new();
     for guest in guests.echoes() {
-        let subject = Subject::start(&options.binary, cluster, "phases", &[("SVC_TELEMETRY", "true")]).await;
+        let subject = Subject::start(&options.shared.binary, cluster, "phases", &[("SVC_TELEMETRY", "true")]).await;
         eprintln!("installing {}", guest.name);
         subject.side.install(&guest.file).await;
         let resource = (guest.name == guests.example.name).then_some(EXAMPLE_RESOURCE);

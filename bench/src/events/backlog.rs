@@ -17,7 +17,7 @@ use crate::workloads::always;
 const CREATES_AIM: f64 = 0.8;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
-    let mut subject = Subject::start(&options.binary, cluster, "backlog", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "backlog", &[]).await;
     let subscribed = match options.handler {
         BuiltIn::LogEvent => Subscribed::LogEvent,
         BuiltIn::PersistEvent => Subscribed::PersistEvent,

@@ -33,7 +33,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
         ("one log_event", "cost_log", "true", Subscribed::LogEvent),
         ("one webhook", "cost_webhook", "true", Subscribed::Webhook),
     ] {
-        let subject = Subject::start(&options.binary, cluster, database, &[("SVC_EVENTS_ENABLED", is_on)]).await;
+        let subject = Subject::start(&options.shared.binary, cluster, database, &[("SVC_EVENTS_ENABLED", is_on)]).await;
         let consumer = subject.subscribe(subscribed, &receiver.url).await;
         contenders.push(Contender { name, subject, consumer, turns: Vec::new(), left: 0 });
     }

@@ -45,7 +45,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 
 /// A row of the table.
 async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscribed) -> Vec<String> {
-    let subject = Subject::start(&options.binary, cluster, "latency", &[]).await;
+    let subject = Subject::start(&options.shared.binary, cluster, "latency", &[]).await;
     let rate = options.rate as usize;
     // The first second is for warming up.
     let count = rate * (options.seconds as usize + 1);
@@ -54,7 +54,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
     let (streamed, handled) = (Instants::new(clock, count), Instants::new(clock, count));
     let receiver = Receiver::start(Some(Arc::clone(&handled))).await;
     let consumer = subject.subscribe(subscribed, &receiver.url).await;
-    let (stream, _) = Subject::open_stream(&subject.side.address, subject.side.token.as_deref(), None).await;
+    let (stream, _) = Subject::open_stream(&subject.side.address, subject.side.token.as_deref(), None).await.unwrap();
     let reader = tokio::spawn(read(stream, Arc::clone(&streamed)));
 
     write_paced(options, &writes, count).await;

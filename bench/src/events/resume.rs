@@ -1,17 +1,16 @@
 //! Many streams that continue after a restart of the server: the time until each of them has the events that it missed, and the
 //! latency of other requests meanwhile.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::Options;
 use super::clock::{Clock, Writes, marks, percentiles};
-use super::streams::{DESCRIPTORS_BESIDE, LIMIT_OF_STREAMS, OPENING, raise_descriptors};
+use super::streams::{DESCRIPTORS_BESIDE, LIMITS, Opened, open, raise_descriptors, readers};
 use super::subject::Subject;
 use crate::cluster::Cluster;
 use crate::load::{exchange, request};
@@ -26,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
-    let mut subject = Subject::start(&options.binary, cluster, "resume", &[LIMIT_OF_STREAMS]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "resume", &LIMITS).await;
+    let tokens = readers(&subject.side).await;
     let writes = Writes::new(&subject.side, Clock::start(), MISSED + 1);
     let known = first_event(&subject, &writes).await;
     write(&writes, 1..MISSED + 1).await;
@@ -37,30 +37,25 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     let (end, ended) = watch::channel(false);
     let others = tokio::spawn(ask(subject.side.address.clone(), subject.side.token.clone(), ended));
     let began = Instant::now();
-    let opening = Arc::new(Semaphore::new(OPENING));
-    let streams: Vec<_> = (0..options.clients)
-        .map(|_| {
-            let (opening, known) = (Arc::clone(&opening), known.clone());
-            let (address, token) = (subject.side.address.clone(), subject.side.token.clone());
+    let streams: Vec<_> = open(&subject.side.address, &tokens, options.clients, Some(&known))
+        .into_iter()
+        .map(|opening| {
             tokio::spawn(async move {
-                let place = opening.acquire().await.unwrap();
-                let asked = Instant::now();
-                let (stream, rest) = Subject::open_stream(&address, token.as_deref(), Some(&known)).await;
-                drop(place);
-                catch_up(stream, rest)
-                    .await
-                    // The stream stays open, as the others do.
-                    .map(|stream| (stream, asked.elapsed()))
+                let Opened { stream, read, asked, times_busy } = opening.await.unwrap();
+                // The stream stays open, as the others do.
+                (catch_up(stream, read).await.map(|stream| (stream, asked.elapsed())), times_busy)
             })
         })
         .collect();
     let mut times = Histogram::<u64>::new(3).unwrap();
-    let (mut open, mut cut_off) = (Vec::new(), 0);
+    let (mut caught_up, mut cut_off, mut times_busy) = (Vec::new(), 0, 0);
     for stream in streams {
-        match stream.await.unwrap() {
+        let (stream, busy) = stream.await.unwrap();
+        times_busy += busy;
+        match stream {
             Some((stream, time)) => {
                 times.record(time.as_micros() as u64).unwrap();
-                open.push(stream);
+                caught_up.push(stream);
             }
             None => cut_off += 1,
         }
@@ -74,8 +69,9 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     let line = |name: &str, value: String| vec![name.to_owned(), value];
     let rows = vec![
         line("all have the events after, s", format!("{:.1}", caught_up_in.as_secs_f64())),
-        line("streams a second", grouped(open.len() as f64 / caught_up_in.as_secs_f64())),
+        line("streams a second", grouped(caught_up.len() as f64 / caught_up_in.as_secs_f64())),
         line("streams cut off", grouped(f64::from(cut_off))),
+        line("times that the server was busy and a client came back later", grouped(times_busy as f64)),
         line("one stream, from its request to its last event, p50 µs", p50),
         line("one stream, p99 µs", p99),
         line("another request meanwhile, p50 µs", others_p50),
@@ -84,7 +80,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
         line("with all streams, MiB", format!("{loaded:.0}")),
         line("at its peak, MiB", format!("{peak:.0}")),
     ];
-    drop(open);
+    drop(caught_up);
     subject.end().await;
     let title = format!("{} streams that missed {MISSED} events", grouped(options.clients as f64));
     vec![(title, Table { head: vec!["", "measured"], rows })]
@@ -92,7 +88,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 
 /// Writes the first record, and returns the id of its event.
 async fn first_event(subject: &Subject<'_>, writes: &Writes) -> String {
-    let (mut stream, mut read) = Subject::open_stream(&subject.side.address, subject.side.token.as_deref(), None).await;
+    let (mut stream, mut read) = Subject::open_stream(&subject.side.address, subject.side.token.as_deref(), None).await.unwrap();
     write(writes, 0..1).await;
     loop {
         let text = String::from_utf8_lossy(&read);

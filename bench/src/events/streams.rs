@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -15,12 +16,17 @@ use super::Options;
 use super::clock::{Clock, Writes, marks, percentiles};
 use super::subject::Subject;
 use crate::cluster::Cluster;
+use crate::identity::user_with;
 use crate::report::{Table, grouped};
+use crate::side::Side;
 
-/// All streams have one credential.
-pub(crate) const LIMIT_OF_STREAMS: (&str, &str) = ("SVC_MAX_STREAMS_PER_PRINCIPAL", "10000");
+/// The limits of the server under many streams. All of them come from one address.
+pub(crate) const LIMITS: [(&str, &str); 2] =
+    [("SVC_MAX_STREAMS_PER_PRINCIPAL", "10000"), ("SVC_MAX_CONNECTIONS_PER_ADDRESS", "20000")];
+/// The users who share the streams. With 10,000 streams, each has as many as one caller may have by default.
+const USERS: usize = 100;
 /// The number of streams that are being opened at a time.
-pub(crate) const OPENING: usize = 64;
+const OPENING: usize = 64;
 /// How long the server idles before its memory is measured.
 pub(crate) const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for the last events.
@@ -36,8 +42,9 @@ pub(crate) type Got = Vec<(u32, u32)>;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
-    let mut subject = Subject::start(&options.binary, cluster, "streams", &[LIMIT_OF_STREAMS]).await;
-    // The server restarts, because hashing the account's password has left memory that does not belong to the streams.
+    let mut subject = Subject::start(&options.shared.binary, cluster, "streams", &LIMITS).await;
+    let tokens = readers(&subject.side).await;
+    // The server restarts, because hashing the accounts' passwords has left memory that does not belong to the streams.
     subject.stop();
     subject.start_again();
     let interval = Duration::from_millis(options.interval_ms);
@@ -53,7 +60,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 
     let began = Instant::now();
     let got = Arc::new(AtomicUsize::new(0));
-    let clients = open(&subject, options.clients, clock, &got).await;
+    let clients = listen_all(open(&subject.side.address, &tokens, options.clients, None), clock, &got).await;
     let opened_in = began.elapsed();
     eprintln!("  {} streams open", clients.len());
     tokio::time::sleep(QUIET).await;
@@ -126,26 +133,64 @@ async fn write_paced(writes: &Writes, numbers: std::ops::Range<usize>, interval:
     }
 }
 
-async fn open(subject: &Subject<'_>, count: usize, clock: Clock, got: &Arc<AtomicUsize>) -> Vec<JoinHandle<Got>> {
+/// The tokens of users who may read the tasks.
+pub(crate) async fn readers(admin: &Side) -> Vec<String> {
+    let permissions = json!([{ "resource": "task", "actions": ["read"] }]);
+    let mut tokens = Vec::with_capacity(USERS);
+    for number in 0..USERS {
+        tokens.push(user_with(admin, &format!("reader{number}"), &permissions).await.token.unwrap());
+    }
+    tokens
+}
+
+/// A stream that is open.
+pub(crate) struct Opened {
+    pub(crate) stream: TcpStream,
+    /// The bytes of events that were already read.
+    pub(crate) read: Vec<u8>,
+    /// The time of the first request.
+    pub(crate) asked: Instant,
+    /// How often the server was busy, so that the client had to connect again.
+    pub(crate) times_busy: usize,
+}
+
+/// Opens streams, a bounded number at a time. The tokens take turns. The streams continue after the event `after`, if there is one.
+pub(crate) fn open(address: &str, tokens: &[String], count: usize, after: Option<&str>) -> Vec<JoinHandle<Opened>> {
     let opening = Arc::new(Semaphore::new(OPENING));
-    let opened: Vec<_> = (0..count)
-        .map(|_| {
-            let (opening, address, token) = (Arc::clone(&opening), subject.side.address.clone(), subject.side.token.clone());
-            tokio::spawn(async move {
-                let _place = opening.acquire().await.unwrap();
-                Subject::open_stream(&address, token.as_deref(), None).await.0
-            })
+    let open = |number: usize| {
+        let (opening, address, after) = (Arc::clone(&opening), address.to_owned(), after.map(str::to_owned));
+        let token = tokens[number % tokens.len()].clone();
+        tokio::spawn(async move {
+            let (mut asked, mut times_busy) = (None, 0);
+            loop {
+                let place = opening.acquire().await.unwrap();
+                let asked = *asked.get_or_insert_with(Instant::now);
+                match Subject::open_stream(&address, Some(&token), after.as_deref()).await {
+                    Ok((stream, read)) => return Opened { stream, read, asked, times_busy },
+                    Err(retry) => {
+                        // Others open their streams meanwhile.
+                        drop(place);
+                        times_busy += 1;
+                        tokio::time::sleep(retry).await;
+                    }
+                }
+            }
         })
-        .collect();
-    let mut clients = Vec::with_capacity(count);
-    for stream in opened {
-        clients.push(tokio::spawn(listen(stream.await.unwrap(), clock, Arc::clone(got))));
+    };
+    (0..count).map(open).collect()
+}
+
+/// Waits until all streams are open, and listens to each.
+pub(crate) async fn listen_all(streams: Vec<JoinHandle<Opened>>, clock: Clock, got: &Arc<AtomicUsize>) -> Vec<JoinHandle<Got>> {
+    let mut clients = Vec::with_capacity(streams.len());
+    for stream in streams {
+        clients.push(tokio::spawn(listen(stream.await.unwrap().stream, clock, Arc::clone(got))));
     }
     clients
 }
 
 /// Reads events until the stream ends. An event nearly always arrives in one piece, and contains its mark twice.
-pub(crate) async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
+async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
     let mut got = Got::new();
     let mut buffer = [0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {

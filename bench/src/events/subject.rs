@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -150,7 +151,14 @@ impl<'a> Subject<'a> {
 
     /// Opens a stream. It continues after the event `after`, if there is one. Returns the stream, and the bytes that were already read of
     /// its events.
-    pub(crate) async fn open_stream(address: &str, token: Option<&str>, after: Option<&str>) -> (TcpStream, Vec<u8>) {
+    ///
+    /// # Errors
+    /// The time after which an `EventSource` would connect again, if the stream cannot open now.
+    pub(crate) async fn open_stream(
+        address: &str,
+        token: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<(TcpStream, Vec<u8>), Duration> {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let path = format!("/api/v1/events/stream?topics={TOPIC}&resume={}", after.is_some());
         let known = after.map(|after| format!("last-event-id: {after}\r\n")).unwrap_or_default();
@@ -158,10 +166,20 @@ impl<'a> Subject<'a> {
         let mut head = Vec::new();
         loop {
             if let Some(end) = head.windows(OPEN.len()).position(|window| window == OPEN) {
-                return (stream, head.split_off(end + OPEN.len()));
+                return Ok((stream, head.split_off(end + OPEN.len())));
+            }
+            if let Some(retry) = retry_of(&head) {
+                return Err(retry);
             }
             assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no stream: {}", String::from_utf8_lossy(&head));
             assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
         }
     }
+}
+
+/// The time after which an `EventSource` connects again, if the response has one.
+fn retry_of(response: &[u8]) -> Option<Duration> {
+    let (_, rest) = std::str::from_utf8(response).ok()?.split_once("\nretry: ")?;
+    let (milliseconds, _) = rest.split_once('\n')?;
+    milliseconds.parse().ok().map(Duration::from_millis)
 }

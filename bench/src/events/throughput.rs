@@ -27,7 +27,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 }
 
 async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscribed) -> Vec<String> {
-    let mut subject = Subject::start(&options.binary, cluster, "throughput", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "throughput", &[]).await;
     let receiver = Receiver::start(None).await;
     let consumer = subject.subscribe(subscribed, &receiver.url).await.unwrap();
     let mut database = subject.database().await;

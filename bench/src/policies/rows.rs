@@ -32,7 +32,7 @@ struct Reader {
 }
 
 pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (String, Table) {
-    let mut subject = Subject::start(&options.binary, cluster, "policies", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "policies", &[]).await;
     let teams = Teams::make(&subject.side, options.roles).await;
     let [all, own, team] = callers(&subject.side).await;
     let (own_ids, team_ids) = fill(&subject.side, &own, &teams, options.rows).await;

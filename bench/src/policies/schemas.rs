@@ -6,18 +6,17 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::Options;
-use super::teams::user_with;
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
-use crate::identity::median;
+use crate::identity::{median, user_with};
 use crate::report::{Table, grouped};
 use crate::side::Side;
 use crate::surfaces::schema::{INTROSPECTION, timed};
 
 const OBJECTS: usize = 4;
 const FIELDS: usize = 25;
-/// The number of views that the server keeps: `VIEWS_MAX` in host/graphql/src/view/views.rs. With more roles, the schemas of the
-/// second round would be built anew, and the memory would not be that of all roles.
+/// The number of schemas that the server keeps: `VIEWS_MAX` in host/graphql/src/view/views.rs. With more roles, the server would
+/// build the schemas again in the second round, and its memory would not have those of all roles.
 const ROLES_MAX: usize = 64;
 /// The number of starts whose median is the time of a start.
 const STARTS: usize = 9;
@@ -26,7 +25,7 @@ const QUIET: Duration = Duration::from_secs(3);
 
 pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (String, Table) {
     let roles = options.roles.min(ROLES_MAX);
-    let mut subject = Subject::start(&options.binary, cluster, "schemas_of_roles", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "schemas_of_roles", &[]).await;
     for object in 0..OBJECTS {
         let fields: Vec<Value> = (0..FIELDS).map(|field| json!({ "name": format!("f{field}"), "type": "integer" })).collect();
         subject.side.post("/api/v1/objects", &json!({ "name": format!("sheet{object}"), "fields": fields })).await;

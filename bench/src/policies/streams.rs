@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::Options;
-use super::teams::{Teams, tasks_of, user_with};
+use super::teams::{Teams, tasks_of};
 use crate::cluster::Cluster;
 use crate::events::clock::{Clock, Writes, marked, percentiles};
 use crate::events::database::Database;
-use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMIT_OF_STREAMS, OPENING, QUIET, listen, raise_descriptors};
+use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMITS, QUIET, listen_all, open, raise_descriptors};
 use crate::events::subject::Subject;
+use crate::identity::user_with;
 use crate::load::{exchange, request};
 use crate::report::{Table, grouped};
 
@@ -27,7 +27,7 @@ const WARM: usize = 100;
 
 pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, streams: usize) -> (String, Table) {
     raise_descriptors(streams as u64 + DESCRIPTORS_BESIDE);
-    let mut subject = Subject::start(&options.binary, cluster, "streams_of_roles", &[LIMIT_OF_STREAMS]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "streams_of_roles", &LIMITS).await;
     let teams = Teams::make(&subject.side, options.roles).await;
     let mut tokens = Vec::with_capacity(options.roles);
     for team in 0..options.roles {
@@ -46,7 +46,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     tokio::time::sleep(QUIET).await;
     let (without, _) = subject.memory_mib();
     let got = Arc::new(AtomicUsize::new(0));
-    let clients = open(&subject, &tokens, streams, clock, &got).await;
+    let clients = listen_all(open(&subject.side.address, &tokens, streams, None), clock, &got).await;
     eprintln!("  {} streams open", clients.len());
     tokio::time::sleep(QUIET).await;
     let (open, _) = subject.memory_mib();
@@ -152,32 +152,6 @@ async fn write_paced(writes: &Writes, teams: &Teams, numbers: Range<usize>, inte
         assert_eq!(status, 201, "{}", String::from_utf8_lossy(&buffer));
         due += interval;
     }
-}
-
-/// Opens streams of all roles, in turn.
-async fn open(
-    subject: &Subject<'_>,
-    tokens: &[String],
-    count: usize,
-    clock: Clock,
-    got: &Arc<AtomicUsize>,
-) -> Vec<JoinHandle<Got>> {
-    let opening = Arc::new(Semaphore::new(OPENING));
-    let opened: Vec<_> = (0..count)
-        .map(|number| {
-            let (opening, address) = (Arc::clone(&opening), subject.side.address.clone());
-            let token = tokens[number % tokens.len()].clone();
-            tokio::spawn(async move {
-                let _place = opening.acquire().await.unwrap();
-                Subject::open_stream(&address, Some(&token), None).await.0
-            })
-        })
-        .collect();
-    let mut clients = Vec::with_capacity(count);
-    for stream in opened {
-        clients.push(tokio::spawn(listen(stream.await.unwrap(), clock, Arc::clone(got))));
-    }
-    clients
 }
 
 /// For each client, the times from the response and from the request to the event. The streams have ended. No stream may have shown

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::fill::BULK_RECORDS;
-use crate::identity::user;
 use crate::side::Side;
 
 const PROJECTS_OF_A_TEAM: usize = 10;
@@ -49,10 +48,4 @@ fn name(team: usize) -> String {
 /// The policy of a team: tasks of its projects.
 pub(super) fn tasks_of(team: usize) -> Value {
     json!({ "project": { "team": name(team) } })
-}
-
-/// Makes a role and a user who has it.
-pub(super) async fn user_with(admin: &Side, role: &str, permissions: &Value) -> Side {
-    admin.post("/api/v1/roles", &json!({ "name": role, "permissions": permissions })).await;
-    user(admin, role).await.0
 }

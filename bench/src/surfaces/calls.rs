@@ -21,7 +21,7 @@ const NAMED: &str = "id name created_at updated_at created_by updated_by";
 const PAGE: &str = "pagination { page pageSize totalCount totalPages hasNextPage hasPreviousPage }";
 
 pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (String, Table) {
-    let mut subject = Subject::start(&options.binary, cluster, "surfaces", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "surfaces", &[]).await;
     prepare(&mut subject.side, options.rows).await;
     subject.settle().await;
     tokio::time::sleep(REST).await;

@@ -39,7 +39,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (St
 }
 
 async fn one(options: &Options, cluster: Option<&Cluster>, objects: usize) -> Vec<String> {
-    let mut subject = Subject::start(&options.binary, cluster, "schemas", &[]).await;
+    let mut subject = Subject::start(&options.shared.binary, cluster, "schemas", &[]).await;
     // The benchmark's own objects are included in this number.
     for number in 2..objects {
         let kinds = ["text", "integer", "boolean", "decimal", "datetime", "json", "email", "big_integer"];

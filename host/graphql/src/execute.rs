@@ -176,6 +176,7 @@ impl<'d> Execution<'d> {
             Root::Upsert(object) => self.upsert(object, selected, &mut arguments, answer).await,
             Root::Delete(object) => self.delete(object, &arguments, answer).await,
             Root::UpdateMany(object) => self.update_many(object, selected, &mut arguments, answer).await,
+            Root::DeleteMany(object) => self.delete_many(object, selected, &mut arguments, answer).await,
             Root::Batch => self.batch(&mut arguments, answer).await,
             Root::Links(object, key, change) => self.change_links(object, key, *change, &arguments, answer).await,
             Root::Action(block, action) => self.call_action(block, action, &arguments, answer).await,

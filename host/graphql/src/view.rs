@@ -165,18 +165,20 @@ impl View {
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
         let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
-        // `update_<object>_many` comes last. If an object is called `task_many`, or an action has the same name, the name means
-        // their mutation.
-        found.or_else(|| {
-            let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
-            self.written(object).cloned().map(Root::UpdateMany)
-        })
+        // `update_<object>_many` and `delete_<object>_many` come last. If an object is called `task_many`, or an action has the same
+        // name, the name means their mutation.
+        let of_many = |prefix: &str, root: fn(Arc<Object>) -> Root| {
+            let object = name.strip_prefix(prefix)?.strip_suffix("_many")?;
+            self.written(object).cloned().map(root)
+        };
+        found.or_else(|| of_many("update_", Root::UpdateMany)).or_else(|| of_many("delete_", Root::DeleteMany))
     }
 
     /// Whether the mutation with this root's name is this root, and not another one with the same name.
     pub(crate) fn has_mutation(&self, root: &Root) -> bool {
         match root {
             Root::UpdateMany(_) => matches!(self.mutation(&root.name()), Some(Root::UpdateMany(_))),
+            Root::DeleteMany(_) => matches!(self.mutation(&root.name()), Some(Root::DeleteMany(_))),
             _ => true,
         }
     }

@@ -10,9 +10,10 @@ const { BLOCKBASE, DIRECTORY, PORT, DATABASE_URL } = process.env;
 const at = `http://127.0.0.1:${PORT}`;
 let server;
 
-async function start() {
+/** Starts the server, with these further variables. */
+async function start(more = {}) {
   const database = DATABASE_URL ? { SVC_DATABASE_URL: DATABASE_URL, SVC_SECRET: "a secret for tests, long enough for it" } : {};
-  const env = { SVC_LISTEN: `127.0.0.1:${PORT}`, SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "warn", ...database };
+  const env = { SVC_LISTEN: `127.0.0.1:${PORT}`, SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "warn", ...database, ...more };
   server = spawn(BLOCKBASE, ["serve"], { cwd: DIRECTORY, env, stdio: ["ignore", "ignore", "inherit"] });
   const isReady = () => fetch(`${at}/readyz`).then(({ ok }) => ok, () => false);
   await until("the server is ready", isReady);
@@ -24,7 +25,7 @@ async function stop(signal) {
   await ended;
 }
 
-before(start);
+before(() => start());
 after(() => stop("SIGKILL"));
 
 /** A page of the server without scripts of its own: the text of a script of the console. */
@@ -71,6 +72,38 @@ for (const [name, openPage] of browsers) {
     await shows(["0", "1", "2", "3"]);
     assert.deepEqual(await seen(), ["0", "1", "2", "3"]);
     await page.evaluate(() => window.source.close());
+  });
+
+  test(`an EventSource in ${name} comes back when there was no room for its stream`, async () => {
+    await stop("SIGTERM");
+    await start({ SVC_MAX_STREAMS_PER_PRINCIPAL: "1" });
+    const session = await admin({ at });
+    const object = `memo_${name.toLowerCase()}`;
+    await must(session, "POST", "/api/v1/objects", { name: object, fields: [{ name: "title", type: "text" }] }, { at });
+    // The only stream that the admin may have.
+    const held = new AbortController();
+    const other = await fetch(`${at}/api/v1/events/stream`, { headers: { authorization: `Bearer ${session.token}` }, signal: held.signal });
+    assert.equal(other.status, 200);
+    const page = await openPage(await plainPage(), { as: session, at, expect: [/events\/stream/] });
+    await page.evaluate((topics) => {
+      window.seen = [];
+      window.states = [];
+      window.source = new EventSource(`/api/v1/events/stream?topics=${topics}&resume=true`);
+      window.source.onerror = () => window.states.push(window.source.readyState);
+      window.source.onmessage = (message) => window.seen.push(JSON.parse(message.data).payload.after.title);
+      window.source.addEventListener("position", (message) => (window.position = message.lastEventId));
+    }, `data.${object}.created`);
+    await until("the stream could not open", () => page.evaluate(() => window.states.length > 0));
+    held.abort();
+    await until("the stream is open", () => page.evaluate(() => Boolean(window.position)));
+    await must(session, "POST", `/api/v1/data/${object}`, { title: "0" }, { at });
+    await until("the event is shown", () => page.evaluate(() => window.seen.includes("0")));
+    // 0 is connecting. 2 would be closed for good.
+    const states = await page.evaluate(() => window.states);
+    assert.ok(states.every((state) => state === 0), String(states));
+    await page.evaluate(() => window.source.close());
+    await stop("SIGTERM");
+    await start();
   });
 
   test(`a ticket in ${name} opens one stream without the cookie`, async () => {

@@ -34,12 +34,24 @@ impl Stream {
     }
 
     pub(crate) async fn of_response(response: reqwest::Response) -> Stream {
+        Stream::unless_busy(response).await.expect("the stream opens")
+    }
+
+    /// Reads the response to a stream with `resume=true`. If the stream cannot open now, returns the time after which its client
+    /// connects again, in milliseconds.
+    pub(crate) async fn unless_busy(response: reqwest::Response) -> Result<Stream, u64> {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["x-accel-buffering"], "no");
         let mut stream = Stream { bytes: Box::pin(response.bytes_stream()), text: String::new() };
-        assert_eq!(stream.frame().await.as_deref(), Some(": open"));
-        stream
+        let first = stream.frame().await.expect("a frame");
+        if first == ": open" {
+            return Ok(stream);
+        }
+        let (reason, retry_ms) = first.split_once("\nretry: ").unwrap_or_else(|| panic!("{first}"));
+        assert!(reason.starts_with(": ") && reason.to_lowercase().contains("try again later"), "{first}");
+        assert_eq!(stream.frame().await, None, "the stream ends");
+        Err(retry_ms.parse().unwrap())
     }
 
     /// The next frame. `None` when the stream has ended.

@@ -72,6 +72,25 @@ pub struct StreamPlace {
     _counted: blockbase_telemetry::OpenStream,
 }
 
+/// The error for an owner who has `held` places and gets no other one. One owner may have `of_one_max` places, and `free` places are
+/// left.
+fn no_place(held: usize, of_one_max: usize, free: usize) -> Error {
+    // Even if one owner may have all places, the last eighth of them is for other owners.
+    let leaves_the_rest = free > 0 && held >= STREAMS_MAX / 2;
+    let (code, message) = match held >= of_one_max || leaves_the_rest {
+        true => {
+            let message =
+                format!("You have {held} streams open, the most that one caller may have. Close one, or try again later.");
+            (Code::RateLimited, message)
+        }
+        false => {
+            let message = "This server has as many event streams open as it allows. Try again later.";
+            (Code::Unavailable, message.to_owned())
+        }
+    };
+    Error::new(code, message).with_retry_after(BUSY_RETRY_AFTER_S)
+}
+
 impl App {
     /// The number of open streams, and their maximum.
     pub(crate) fn streams_open_and_max(&self) -> (usize, usize) {
@@ -81,25 +100,13 @@ impl App {
     /// Takes a place for one more stream.
     ///
     /// # Errors
-    /// `rate_limited` if the owner has the maximum number of streams of one owner, `unavailable` if the process has the maximum
-    /// number of all streams.
+    /// `rate_limited` if the owner has as many streams as one owner may have, `unavailable` if the process has the maximum number
+    /// of all streams.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
-        let place = self.streams.try_take(owner).map_err(|_| {
-            let most = self.settings.streams_of_one_max;
-            let (code, message) = match self.streams.held(owner) >= most {
-                true => {
-                    let message = format!(
-                        "You have {most} streams open, the most that one caller may have. Close one, or try again later."
-                    );
-                    (Code::RateLimited, message)
-                }
-                false => {
-                    let message = "This server has as many event streams open as it allows. Try again later.";
-                    (Code::Unavailable, message.to_owned())
-                }
-            };
-            Error::new(code, message).with_retry_after(BUSY_RETRY_AFTER_S)
-        })?;
+        let place = self
+            .streams
+            .try_take(owner)
+            .map_err(|_| no_place(self.streams.held(owner), self.settings.streams_of_one_max, self.streams.free()))?;
         Ok(StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() })
     }
 
@@ -141,6 +148,9 @@ impl App {
         if patterns.is_empty() {
             patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
         }
+        // The place comes before everything that reads the database. So only a bounded number of streams waits for it, of one caller and
+        // of all.
+        let place = self.stream_place(caller.quota_owner())?;
         let position_frame = request.form.position.take();
         let begins_now = request.since.is_none();
         let start = match request.since {
@@ -163,7 +173,6 @@ impl App {
                 Start::After(StartAfter::seq(last.await?))
             }
         };
-        let place = self.stream_place(caller.quota_owner())?;
         let position = match (position_frame, &start) {
             (Some(frame), Start::After(start)) if begins_now => Some(frame(&self.position_at(&caller, start.known).await?.1)),
             _ => None,
@@ -468,4 +477,36 @@ async fn next_shown(
 async fn drained(draining: &mut watch::Receiver<bool>) {
     // A closed channel means that the server has ended.
     let _ = draining.wait_for(|draining| *draining).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_leaves_an_eighth_of_the_streams_to_others_and_learns_that() {
+        let places = stream_places(STREAMS_MAX);
+        let (busy, other) = (QuotaOwner::User("busy".into()), QuotaOwner::User("other".into()));
+        let held: Vec<Place> = std::iter::from_fn(|| places.try_take(&busy).ok()).collect();
+        assert_eq!(held.len(), STREAMS_MAX - STREAMS_MAX / 8);
+        let refused = no_place(places.held(&busy), STREAMS_MAX, places.free());
+        assert_eq!(refused.code, Code::RateLimited, "{}", refused.message);
+        assert!(refused.message.contains("8750"), "{}", refused.message);
+        let others: Vec<Place> = std::iter::from_fn(|| places.try_take(&other).ok()).collect();
+        assert_eq!((others.len(), places.free()), (STREAMS_MAX / 8, 0));
+        // All places are in use now, so neither of them is at fault.
+        for owner in [&busy, &other] {
+            let refused = no_place(places.held(owner), STREAMS_MAX, places.free());
+            assert_eq!((refused.code, refused.retry_after_s.is_some()), (Code::Unavailable, true));
+        }
+    }
+
+    #[test]
+    fn an_owner_with_as_many_streams_as_one_may_have_is_told_their_number() {
+        let refused = no_place(3, 3, STREAMS_MAX - 3);
+        assert_eq!(refused.code, Code::RateLimited);
+        assert!(refused.message.starts_with("You have 3 streams open"), "{}", refused.message);
+        // A place has become free after the refusal.
+        assert_eq!(no_place(0, 3, 1).code, Code::Unavailable);
+    }
 }

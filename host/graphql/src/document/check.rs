@@ -234,7 +234,7 @@ impl<'d> Check<'d> {
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Parent::Record),
             Root::Aggregate(_) => Some(Parent::Leaves(LeafType::Aggregate)),
             Root::Groups(_) => Some(Parent::Groups),
-            Root::UpdateMany(_) => Some(Parent::Leaves(LeafType::Written)),
+            Root::UpdateMany(_) | Root::DeleteMany(_) => Some(Parent::Leaves(LeafType::Written)),
             Root::Events => Some(Parent::Leaves(LeafType::Event)),
             Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Batch | Root::Action(..) => {
                 Some(Parent::Leaf)

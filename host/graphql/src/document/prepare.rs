@@ -257,6 +257,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
                 | Root::Upsert(object)
                 | Root::Delete(object)
                 | Root::UpdateMany(object)
+                | Root::DeleteMany(object)
                 | Root::Links(object, ..),
             ) = check::find(view, operation.node.ty, name)
             {

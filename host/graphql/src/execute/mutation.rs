@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{Batch, Chosen, LinkChange, run_offloaded};
+use blockbase_app::{Batch, BulkAnswer, Chosen, LinkChange, ListParameter, Where, run_offloaded};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -94,8 +94,33 @@ impl<'d> Execution<'d> {
         answer: &mut Answer,
     ) -> Result<()> {
         let changes = changes(arguments)?;
-        let ids: Vec<String> = arguments.read("ids")?.unwrap_or_default();
-        let written = self.app.update_many(self.caller, object.name(), &Chosen::Ids(ids), &changes).await?;
+        let chosen = chosen(arguments)?;
+        let written = match arguments.read("dryRun")?.unwrap_or(false) {
+            true => self.app.update_many_dry(self.caller, object.name(), &chosen, &changes).await?,
+            false => self.app.update_many(self.caller, object.name(), &chosen, &changes).await?,
+        };
+        self.written(&written, selected, answer);
+        Ok(())
+    }
+
+    pub(super) async fn delete_many(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &mut Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let chosen = chosen(arguments)?;
+        let deleted = match arguments.read("dryRun")?.unwrap_or(false) {
+            true => self.app.delete_many_dry(self.caller, object.name(), &chosen).await?,
+            false => self.app.delete_many(self.caller, object.name(), &chosen).await?,
+        };
+        self.written(&deleted, selected, answer);
+        Ok(())
+    }
+
+    /// Writes the selected fields of the result of a write of many records.
+    fn written(&self, written: &BulkAnswer, selected: &Selected<'d>, answer: &mut Answer) {
         let begun = answer.json.len();
         answer.json.push(b'{');
         for field in self.context().collect(&selected.sets, LeafType::Written.name()) {
@@ -107,7 +132,6 @@ impl<'d> Execution<'d> {
             }
         }
         answer.json.push(b'}');
-        Ok(())
     }
 
     pub(super) async fn batch(&self, arguments: &mut Arguments, answer: &mut Answer) -> Result<()> {
@@ -165,6 +189,16 @@ fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
     // The text is moved out of the arguments, so that a large value is in memory only once.
     let text = arguments.take(name);
     text.map_or_else(|| Ok(Members::default()), |text| run_offloaded(text.len(), || parse_members(&text)))
+}
+
+/// The records of a mutation of many: those of `ids`, or those that meet the condition `where`.
+fn chosen(arguments: &mut Arguments) -> Result<Chosen> {
+    let name = ListParameter::Where.name();
+    match (arguments.read::<Vec<String>>("ids")?, arguments.take(name)) {
+        (Some(ids), None) => Ok(Chosen::Ids(ids)),
+        (None, Some(condition)) => Ok(Chosen::Where(Where::Json(RawValue::from_string(condition).map_err(Error::internal)?))),
+        _ => Err(Error::invalid_request(format!("Name the records either with `ids` or with `{name}`."))),
+    }
 }
 
 /// The changes of an update: `input`, and `increment` as atomic additions.

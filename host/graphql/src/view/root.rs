@@ -24,6 +24,7 @@ pub(crate) enum Root {
     Upsert(Arc<Object>),
     Delete(Arc<Object>),
     UpdateMany(Arc<Object>),
+    DeleteMany(Arc<Object>),
     /// Writes of several objects.
     Batch,
     /// A many_to_many relation. It is identified by the object and the relation key.
@@ -69,6 +70,7 @@ impl Root {
             Root::Upsert(object()),
             Root::Delete(object()),
             Root::UpdateMany(object()),
+            Root::DeleteMany(object()),
         ]
     }
 
@@ -88,6 +90,7 @@ impl Root {
             Root::Upsert(object) => format!("upsert_{}", object.name()),
             Root::Delete(object) => format!("delete_{}", object.name()),
             Root::UpdateMany(object) => format!("update_{}_many", object.name()),
+            Root::DeleteMany(object) => format!("delete_{}_many", object.name()),
             Root::Links(object, key, LinkChange::Add) => format!("link_{}_{key}", object.name()),
             Root::Links(object, key, LinkChange::Remove) => format!("unlink_{}_{key}", object.name()),
             Root::Action(block, action) => format!("{}_{action}", block.replace('-', "_")),
@@ -125,8 +128,17 @@ impl Root {
             }
             Root::Delete(object) => format!("Deletes a record of `{}`. Returns whether it existed.", object.name()),
             Root::UpdateMany(object) => {
-                format!("Changes records of `{}` in the same way: all of them or none. Unknown ids are skipped.", object.name())
+                format!(
+                    "Changes records of `{}` in the same way: all of them or none. `ids` names the records, or `where` chooses them. \
+                    Unknown ids are skipped. With `dryRun` nothing changes, and the result shows what would change.",
+                    object.name()
+                )
             }
+            Root::DeleteMany(object) => format!(
+                "Deletes records of `{}`: all of them or none. `ids` names the records, or `where` chooses them. Unknown ids are \
+                skipped. With `dryRun` nothing changes, and the result shows what would be deleted.",
+                object.name()
+            ),
             Root::Batch => "Runs several writes in one transaction: all of them or none. Each operation is `{ op, object, id, values, \
                 onConflict, ids, relation, ifVersion }` as in REST, and so is its result. `{ \"$ref\": \"0.id\" }` is a field of an \
                 earlier result. Send the operations as a variable: `$ref` is not a name of GraphQL."
@@ -159,6 +171,13 @@ impl Root {
                 true => vec![field("input", input), field("increment", Input::Increment(object))],
                 false => vec![field("input", input.required())],
             }
+        };
+        let chosen = |object: &Arc<Object>| {
+            vec![
+                field("ids", Input::Scalar(Scalar::Id).required().list()),
+                field(ListParameter::Where.name(), Input::Where(view.related(object))),
+                field("dryRun", Input::Scalar(Scalar::Boolean)),
+            ]
         };
         match self {
             Root::SchemaVersion | Root::Objects => Vec::new(),
@@ -203,7 +222,8 @@ impl Root {
             Root::ById(_) | Root::Delete(_) => vec![id()],
             Root::Create(object) => vec![field("input", Input::Create(view.to_create(object)).required())],
             Root::Update(object) => [vec![id()], changes(object)].concat(),
-            Root::UpdateMany(object) => [vec![ids()], changes(object)].concat(),
+            Root::UpdateMany(object) => [chosen(object), changes(object)].concat(),
+            Root::DeleteMany(object) => chosen(object),
             Root::Upsert(object) => vec![
                 field("input", Input::Create(view.to_create(object)).required()),
                 field("onConflict", Input::Scalar(Scalar::String).required().list().required()),

@@ -132,7 +132,7 @@ fn result_name(root: &Root) -> String {
         Root::Groups(_) => GROUPS.to_owned(),
         Root::Upsert(object) => upserted_name(object),
         Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
-        Root::UpdateMany(_) => LeafType::Written.name().to_owned(),
+        Root::UpdateMany(_) | Root::DeleteMany(_) => LeafType::Written.name().to_owned(),
         Root::Links(..) | Root::SchemaVersion => TypeRef::INT.to_owned(),
         Root::Action(..) | Root::Batch => Scalar::Json.name().to_owned(),
         Root::Objects => TypeRef::STRING.to_owned(),

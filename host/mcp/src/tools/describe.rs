@@ -8,7 +8,7 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, operations, page,
+    condition, data, data_of_record, dry_run, exact, expand, filters, id, ids, members, number, object_name, operations, page,
     page_of_list, search, text, values, with_warnings, written,
 };
 use super::{Tool, VisibleAction, VisibleTools};
@@ -72,12 +72,15 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         Tool::BulkCreateRecords => ("Create records", "Creates many records: all of them or none."),
         Tool::BulkUpdateRecords => (
             "Update records",
-            "Changes many records in the same way: all of them or none. `data` is as in update_record. Unknown ids are left out \
-                of the response. With `dry_run` nothing changes, and the response shows what would change.",
+            "Changes many records in the same way: all of them or none. `ids` names the records, or `where` chooses them. `data` is \
+                as in update_record. Unknown ids are left out of the response. With `dry_run` nothing changes, and the response \
+                shows what would change.",
         ),
-        Tool::BulkDeleteRecords => {
-            ("Delete records", "Deletes many records by their ids. Unknown ids are left out of the response.")
-        }
+        Tool::BulkDeleteRecords => (
+            "Delete records",
+            "Deletes many records: all of them or none. `ids` names the records, or `where` chooses them. Unknown ids are left out \
+                of the response. With `dry_run` nothing changes, and the response shows what would be deleted.",
+        ),
         Tool::BatchRecords => (
             "Write records of several objects",
             "Runs several writes in one step: all of them or none. A missing record fails all of them. The message of an error \
@@ -219,14 +222,16 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
             json!({
                 "object_name": object,
                 "ids": ids("The records' ids.", most),
+                "where": condition(),
                 "data": values("The columns to change in each of them."),
-                "dry_run": { "type": "boolean", "default": false, "description": "If true, nothing changes." },
+                "dry_run": dry_run(),
             }),
-            &["object_name", "ids", "data"],
+            &["object_name", "data"],
         ),
-        Tool::BulkDeleteRecords => {
-            exact(json!({ "object_name": object, "ids": ids("The records' ids.", most) }), &["object_name", "ids"])
-        }
+        Tool::BulkDeleteRecords => exact(
+            json!({ "object_name": object, "ids": ids("The records' ids.", most), "where": condition(), "dry_run": dry_run() }),
+            &["object_name"],
+        ),
         Tool::BatchRecords => exact(json!({ "operations": operations(object, most) }), &["operations"]),
         Tool::LinkRecords | Tool::UnlinkRecords => exact(
             json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
 use blockbase_app::{
-    AggregateRequest, App, Batch, Caller, Chosen, LinkChange, ListParameter, ListRequest, aggregate_names, expand_paths,
+    AggregateRequest, App, Batch, Caller, Chosen, LinkChange, ListParameter, ListRequest, Where, aggregate_names, expand_paths,
     run_offloaded, write_warnings,
 };
 use serde_json::value::RawValue;
@@ -15,6 +15,8 @@ use super::describe::{GROUP_BY, of_aggregate, of_list, parameter_name};
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
+/// The condition of a bulk call.
+const WHERE: &str = "where";
 /// The maximum number of columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
 
@@ -149,11 +151,10 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             Ok(app.create_many(caller, &object, records).await?.json())
         }
         Tool::BulkUpdateRecords => {
-            let mut arguments = take(&["object_name", "ids", "data", "dry_run"])?;
+            let mut arguments = take(&["object_name", "ids", WHERE, "data", "dry_run"])?;
             let object: String = arguments.required("object_name")?;
-            let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
+            let chosen = chosen(app, &mut arguments)?;
             let changes: Members = arguments.required("data")?;
-            let chosen = Chosen::Ids(ids);
             let updated = match arguments.optional("dry_run")?.unwrap_or(false) {
                 true => app.update_many_dry(caller, &object, &chosen, &changes).await?,
                 false => app.update_many(caller, &object, &chosen, &changes).await?,
@@ -161,10 +162,14 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             Ok(updated.json())
         }
         Tool::BulkDeleteRecords => {
-            let mut arguments = take(&["object_name", "ids"])?;
+            let mut arguments = take(&["object_name", "ids", WHERE, "dry_run"])?;
             let object: String = arguments.required("object_name")?;
-            let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
-            Ok(app.delete_many(caller, &object, &Chosen::Ids(ids)).await?.json())
+            let chosen = chosen(app, &mut arguments)?;
+            let deleted = match arguments.optional("dry_run")?.unwrap_or(false) {
+                true => app.delete_many_dry(caller, &object, &chosen).await?,
+                false => app.delete_many(caller, &object, &chosen).await?,
+            };
+            Ok(deleted.json())
         }
         Tool::BatchRecords => {
             app.admit_to_batch(caller).await?;
@@ -178,6 +183,17 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let change = if tool == Tool::LinkRecords { LinkChange::Add } else { LinkChange::Remove };
             change_links(app, caller, take(&["object_name", "id", "relation", "ids"])?, change).await
         }
+    }
+}
+
+/// The records of a bulk call: those of `ids`, or those that meet the condition `where`.
+fn chosen(app: &App, arguments: &mut Arguments) -> Result<Chosen> {
+    match arguments.raw(WHERE) {
+        Some(_) if arguments.have("ids") => {
+            Err(Error::invalid_request(format!("Name the records either with `ids` or with `{WHERE}`.")).with_field(WHERE))
+        }
+        Some(condition) => Ok(Chosen::Where(Where::Json(condition))),
+        None => arguments.list("ids", app.settings().bulk_records_max).map(Chosen::Ids),
     }
 }
 

@@ -108,6 +108,10 @@ pub(super) fn condition() -> Value {
     })
 }
 
+pub(super) fn dry_run() -> Value {
+    json!({ "type": "boolean", "default": false, "description": "If true, nothing changes." })
+}
+
 pub(super) fn expand() -> Value {
     text(
         "Related records to include in the response: expand keys of get_object, separated by commas. Dots lead to further \

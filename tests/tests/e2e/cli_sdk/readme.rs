@@ -171,7 +171,16 @@ on_sqlite_first! {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/data.md"), &server).await;
         let answers = shown(&text);
-        let [first, next, back, .., batch] = answers.as_slice() else { panic!("{all}") };
+        // Between the groups and the first page are the answers to the object and its records.
+        let [groups, _, _, first, next, back, .., batch] = answers.as_slice() else { panic!("{all}") };
+        // A dry run, and the change itself.
+        assert_eq!(text.matches(r#"{"count":2,"ids":["#).count(), 2, "{all}");
+        assert_eq!(text.matches(r#"{"count":1,"ids":["#).count(), 1, "{all}");
+        let november = |line: &str| json!({ "at:month": "2026-10-31T23:00:00.000Z", "line": line });
+        let of_lines = json!([
+            { "group": november("U1"), "count": 2, "sum_tickets": 8 }, { "group": november("U2"), "count": 1, "sum_tickets": 4 },
+        ]);
+        assert_eq!(groups["data"], of_lines, "{all}");
         assert_eq!(field_of_each(first, "title"), json!(["Chant", "Elegy"]), "{all}");
         assert_eq!(field_of_each(next, "title"), json!(["Aria", "Dirge"]), "{all}");
         assert_eq!(back["data"], first["data"], "{all}");

@@ -3,6 +3,8 @@
 use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
+use crate::{graphql, mcp};
+
 on_both_engines! {
     async fn bulk_calls_write_all_or_none(server: Server) {
         let admin = server.admin().await;
@@ -305,20 +307,30 @@ on_both_engines! {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_bound_of_a_bulk_call_is_a_setting() {
-    let server = ServerBuilder::new(blockbase_tests::Engine::Sqlite).env("SVC_MAX_BULK", "2").start().await;
-    let admin = server.admin().await;
-    admin.make_task_object().await;
-    let titles = |count: usize| json!({ "data": vec![json!({ "title": "t" }); count] });
-    assert_eq!(admin.post("/api/v1/data/task/bulk", titles(2)).await.status, 201);
-    admin.post("/api/v1/data/task/bulk", titles(3)).await.expect_error(400, "invalid_request");
-    let ids = |count: usize| json!({ "ids": vec!["01890000-0000-7000-8000-000000000000"; count], "values": {} });
-    assert_eq!(admin.patch("/api/v1/data/task/bulk", ids(2)).await.status, 200);
-    admin.patch("/api/v1/data/task/bulk", ids(3)).await.expect_error(400, "invalid_request");
-}
-
 on_both_engines! {
+    async fn the_bound_of_a_bulk_call_and_of_a_batch_is_a_setting(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "2").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let titles = |count: usize| json!({ "data": vec![json!({ "title": "t" }); count] });
+        assert_eq!(admin.post("/api/v1/data/task/bulk", titles(2)).await.status, 201);
+        admin.post("/api/v1/data/task/bulk", titles(3)).await.expect_error(400, "invalid_request");
+        let ids = |count: usize| json!({ "ids": vec!["01890000-0000-7000-8000-000000000000"; count], "values": {} });
+        assert_eq!(admin.patch("/api/v1/data/task/bulk", ids(2)).await.status, 200);
+        admin.patch("/api/v1/data/task/bulk", ids(3)).await.expect_error(400, "invalid_request");
+        let create = json!({ "op": "create", "object": "task", "values": { "title": "t" } });
+        let operations = |count: usize| vec![create.clone(); count];
+        assert_eq!(admin.post("/api/v1/batch", json!({ "operations": operations(2) })).await.status, 200);
+        admin.post("/api/v1/batch", json!({ "operations": operations(3) })).await.expect_error(400, "invalid_request");
+        let mutation = "mutation($operations: [JSON!]!) { batch(operations: $operations) }";
+        let refused = graphql::codes(&server, Some(&admin.token), mutation, json!({ "operations": operations(3) })).await;
+        assert_eq!(refused, ["invalid_request"]);
+        let called = mcp::Client::of(&admin).call("batch_records", json!({ "operations": operations(3) })).await;
+        let refused: Value = serde_json::from_str(&called.text).unwrap();
+        assert_eq!((called.is_error, &refused["error"]), (true, &json!("invalid_request")), "{}", called.text);
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 4);
+    }
+
     async fn what_one_call_touches_is_bounded_by_bytes_whichever_it_is(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "10000000").start().await;
         let admin = server.admin().await;

@@ -387,7 +387,7 @@ on_both_engines! {
         blockbase_tests::until("the other instance has the object", async || there.get(&path).await.status == 200).await;
         assert_eq!(etag(&there.get(&path).await), current, "instances make the same ETags");
         for round in 1..=8 {
-            let tries = (0..24).map(|number| {
+            let tries = (0..100).map(|number| {
                 let (caller, path, current) = (if number % 2 == 0 { &admin } else { &there }, &path, &current);
                 async move { patched(caller, path, current, json!({ "n": { "$inc": 1 } })).await }
             });

@@ -299,6 +299,10 @@ on_both_engines! {
             (vec![("fn", "count"), ("groupBy", "item"), ("having", r#"{"count":"x"}"#)], "invalid_value", "having.count"),
             (vec![("fn", "count"), ("groupBy", "shop_id"), ("having", r#"{"shop":{"name":"x"}}"#)], "unknown_field", "having.shop"),
             (vec![("fn", "count"), ("groupBy", "at:day"), ("having", r#"{"at:day":{"gt":"x"}}"#)], "invalid_value", "having.at:day"),
+            // Years that no datetime has.
+            (vec![("fn", "count"), ("groupBy", "at:year"), ("having", r#"{"at:year":{"lt":"10000-01-01T00:00:00Z"}}"#)], "invalid_value", "having.at:year"),
+            (vec![("fn", "count"), ("groupBy", "day:year"), ("having", r#"{"day:year":"+010000-01-01"}"#)], "invalid_value", "having.day:year"),
+            (vec![("fn", "count"), ("groupBy", "at:year"), ("at[gte]", "10000-01-01T00:00:00Z")], "invalid_value", "at"),
             (vec![("fn", "count"), ("having", r#"{"count":1}"#)], "invalid_request", "having"),
             (vec![("fn", "count"), ("tz", "UTC")], "invalid_request", "tz"),
             (vec![("groupBy", "item")], "invalid_request", "`fn` is missing."),

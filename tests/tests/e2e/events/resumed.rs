@@ -1,8 +1,9 @@
 //! Streams with `resume=true`: a plain `EventSource` with a cookie loses no event.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Engine, HELD, Server, ServerBuilder, on_both_engines, until};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::Stream;
@@ -25,12 +26,16 @@ impl EventSource {
     }
 
     async fn connect(&mut self, server: &Server) {
+        self.stream = Some(Stream::of(self.request(server)).await);
+    }
+
+    fn request(&self, server: &Server) -> reqwest::RequestBuilder {
         let path = format!("/api/v1/events/stream{}", self.query);
-        let mut request = server.request("GET", &path).header("cookie", &self.cookie).header("accept", "text/event-stream");
-        if let Some(id) = &self.last_id {
-            request = request.header("last-event-id", id);
+        let request = server.request("GET", &path).header("cookie", &self.cookie).header("accept", "text/event-stream");
+        match &self.last_id {
+            Some(id) => request.header("last-event-id", id),
+            None => request,
         }
-        self.stream = Some(Stream::of(request).await);
     }
 
     /// The next frame with data: its type, and its data.
@@ -331,6 +336,100 @@ on_both_engines! {
         let mut stream = Stream::open(&admin, &format!("?since={later}")).await;
         assert_eq!(stream.event().await["payload"]["after"]["title"], "newest");
     }
+}
+
+/// Asserts that a stream with `resume=true` cannot open now, and that its client connects again by itself.
+async fn assert_comes_back(request: reqwest::RequestBuilder) {
+    let retry_ms = Stream::unless_busy(request.send().await.unwrap()).await.err().expect("no stream");
+    assert!((2500..7500).contains(&retry_ms), "{retry_ms}");
+}
+
+/// Connects until the stream opens.
+async fn opened(request: impl Fn() -> reqwest::RequestBuilder) -> Stream {
+    let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
+    loop {
+        let response = request().timeout(Duration::from_secs(120)).send().await.unwrap();
+        if let Ok(stream) = Stream::unless_busy(response).await {
+            return stream;
+        }
+        assert!(Instant::now() < deadline, "the stream does not open in time");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+on_both_engines! {
+    async fn an_event_source_comes_back_when_its_user_has_room_for_a_stream_again(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_STREAMS_PER_PRINCIPAL", "2").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let mut source = EventSource::of_admin(&server, "?topics=data.task.%23&resume=true").await;
+        source.connect(&server).await;
+        source.position().await;
+        make(&admin, "0").await;
+        assert_eq!(source.titles(1).await, ["0"]);
+        source.stream = None;
+        let others = [
+            opened(|| admin.request("GET", "/api/v1/events/stream?resume=true")).await,
+            opened(|| admin.request("GET", "/api/v1/events/stream?resume=true")).await,
+        ];
+        make(&admin, "1").await;
+        for _ in 0..3 {
+            assert_comes_back(source.request(&server)).await;
+        }
+        // Also a stream that begins now, and one with a ticket.
+        assert_comes_back(admin.request("GET", "/api/v1/events/stream?resume=true")).await;
+        let ticket = admin.post("/api/v1/events/ticket", json!({})).await.data()["ticket"].as_str().unwrap().to_owned();
+        let by_ticket = || server.request("GET", &format!("/api/v1/events/stream?resume=true&ticket={ticket}"));
+        assert_comes_back(by_ticket()).await;
+        // Other clients get the usual answer, and so does a request that can never succeed.
+        for query in ["", "?resume=false"] {
+            let refused = admin.get(&format!("/api/v1/events/stream{query}")).await;
+            refused.expect_error(429, "rate_limited");
+            assert!(refused.headers.contains_key("retry-after"));
+        }
+        for query in ["?resume=true&topics=data..x", "?resume=true&colour=1", "?resume=true&resume=true"] {
+            admin.get(&format!("/api/v1/events/stream{query}")).await.expect_error(400, "invalid_request");
+        }
+        server.call("GET", "/api/v1/events/stream?resume=true", None).await.expect_error(401, "unauthorized");
+        server.call("GET", "/api/v1/events/stream?resume=true&colour=1", None).await.expect_error(401, "unauthorized");
+
+        drop(others);
+        source.stream = Some(opened(|| source.request(&server)).await);
+        assert_eq!(source.titles(1).await, ["1"]);
+        // The refused request did not use the ticket up.
+        opened(by_ticket).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_source_comes_back_when_the_database_has_a_connection_again() {
+    /// Of eight connections, callers have five. One caller leaves one of these to others.
+    const CONNECTIONS_OF_ONE: usize = 4;
+    let server = ServerBuilder::new(Engine::Postgres).env("SVC_DATABASE_MAX_CONNECTIONS", "8").start().await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    let mut source = EventSource::of_admin(&server, "?topics=data.task.%23&resume=true").await;
+    source.connect(&server).await;
+    source.position().await;
+    make(&admin, "0").await;
+    assert_eq!(source.titles(1).await, ["0"]);
+    source.stream = None;
+    let path = format!("/api/v1/data/task/{}", admin.make("task", json!({ "title": "1" })).await);
+    let lock = server.hold_reads("task").await;
+    let refused = async {
+        until("the caller's connections are in use", async || server.sql(HELD).await[0][0] == CONNECTIONS_OF_ONE.to_string())
+            .await;
+        let since = format!("/api/v1/events/stream?since={}", source.last_id.as_ref().unwrap());
+        let (without, ()) = tokio::join!(admin.get(&since), assert_comes_back(source.request(&server)));
+        without.expect_error(503, "unavailable");
+        lock.release().await;
+    };
+    let (read, ()) = tokio::join!(join_all((0..CONNECTIONS_OF_ONE).map(|_| admin.get(&path))), refused);
+    for answer in read {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    source.connect(&server).await;
+    assert_eq!(source.titles(1).await, ["1"]);
 }
 
 /// An event of a transaction of another program, which the feed of Postgres waits for.

@@ -58,7 +58,7 @@ on_both_engines! {
         let types = names(&seen["data"]["__schema"]["types"]);
         let mut mutations = names(&seen["data"]["__schema"]["mutationType"]["fields"]);
         mutations.sort_unstable();
-        let all = ["batch", "create_project", "delete_project", "update_project", "update_project_many", "upsert_project"];
+        let all = ["batch", "create_project", "delete_project", "delete_project_many", "update_project", "update_project_many", "upsert_project"];
         assert_eq!(mutations, all);
         assert!(types.contains(&"Project".to_owned()) && !types.iter().any(|name| name.starts_with("Task")), "{types:?}");
         assert_eq!(anonymous("{ __type(name: \"Task\") { name } }").await, json!({ "data": { "__type": null } }));
@@ -152,7 +152,7 @@ on_both_engines! {
         let queries = |schema: &Value| names(&schema["__schema"]["queryType"]["fields"]);
         assert!(queries(&whole).contains(&"passport_by_id".to_owned()));
         assert_eq!(queries(&part), ["svc_schema_version", "svc_objects", "task", "task_by_id", "task_aggregate", "task_groups", "task_connection"]);
-        assert_eq!(names(&part["__schema"]["mutationType"]["fields"]), ["create_task", "update_task", "upsert_task", "delete_task", "update_task_many", "batch"], "links to what is not shown are not shown");
+        assert_eq!(names(&part["__schema"]["mutationType"]["fields"]), ["create_task", "update_task", "upsert_task", "delete_task", "update_task_many", "delete_task_many", "batch"], "links to what is not shown are not shown");
 
         // A caller who may not read a record sees only the values that they wrote.
         let made = data(&writer, "mutation { create_task(input: { title: \"x\" }) { id title } }", Value::Null).await;

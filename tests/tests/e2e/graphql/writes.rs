@@ -64,6 +64,22 @@ on_both_engines! {
         // A single id counts as a list of one. An empty change changes nothing.
         let one = data(&admin, many, json!({ "ids": ids[2] })).await;
         assert_eq!(one, json!({ "update_task_many": { "ids": [ids[2]], "count": 1, "again": 1 } }));
+        // A condition can choose the records. A dry run changes none.
+        let chosen = "mutation($where: Task_Where, $dry: Boolean, $ids: [ID!]) {
+            update_task_many(where: $where, dryRun: $dry, ids: $ids, input: { status: open }, increment: { priority: 1 }) { ids count } }";
+        let condition = json!({ "title": { "eq": "new" }, "priority": { "gte": 3 } });
+        let expected = json!({ "update_task_many": { "ids": [ids[1]], "count": 1 } });
+        assert_eq!(data(&admin, chosen, json!({ "where": condition, "dry": true })).await, expected);
+        assert_eq!(data(&admin, chosen, json!({ "ids": [ids[1]], "dry": true })).await, expected);
+        let topics = admin.outbox("task").await.into_iter().filter(|(topic, _)| topic == "data.task.updated").count();
+        assert_eq!(topics, 2);
+        assert_eq!(data(&admin, chosen, json!({ "where": condition })).await, expected);
+        assert_eq!(data(&admin, chosen, json!({ "where": condition, "dry": false })).await, expected);
+        let priority = admin.get(&format!("/api/v1/data/task/{}", ids[1])).await.data()["priority"].clone();
+        assert_eq!(priority, 5);
+        for wrong in [json!({}), json!({ "where": condition, "ids": [ids[1]] }), json!({ "where": {} }), json!({ "where": { "_or": [] } })] {
+            assert_eq!(codes(&server, Some(&admin.token), chosen, wrong.clone()).await, ["invalid_request"], "{wrong}");
+        }
         for (variables, code) in [
             (json!({ "ids": ids, "by": { "priority": 9 } }), "CONSTRAINT_VIOLATION"),
             (json!({ "ids": ids, "input": { "priority": 1 }, "by": { "priority": 1 } }), "INVALID_ATOMIC_OP"),
@@ -83,6 +99,28 @@ on_both_engines! {
         let tag = admin.make("tag", json!({ "label": "a" })).await;
         let tags = format!("mutation {{ update_tag_many(ids: [\"{tag}\"], input: {{ label: \"b\" }}) {{ count }} }}");
         assert_eq!(data(&admin, &tags, Value::Null).await, json!({ "update_tag_many": { "count": 1 } }));
+
+        let delete = "mutation($where: Task_Where, $dry: Boolean, $ids: [ID!]) {
+            delete_task_many(where: $where, dryRun: $dry, ids: $ids) { count ids } }";
+        let condition = json!({ "title": { "eq": "new" } });
+        let count = async |variables: Value| data(&admin, delete, variables).await["delete_task_many"]["count"].clone();
+        let left = async || admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"].clone();
+        assert_eq!((count(json!({ "where": condition, "dry": true })).await, left().await), (json!(2), json!(3)));
+        for wrong in [json!({}), json!({ "where": condition, "ids": [ids[1]] }), json!({ "where": {} }), json!({ "ids": vec![missing; 1001] })] {
+            assert_eq!(codes(&server, Some(&admin.token), delete, wrong.clone()).await, ["invalid_request"], "{wrong}");
+        }
+        assert_eq!(codes(&server, None, delete, json!({ "ids": ids })).await, ["unauthorized"]);
+        let one = data(&admin, delete, json!({ "ids": [missing, ids[2]] })).await;
+        assert_eq!((one, left().await), (json!({ "delete_task_many": { "count": 1, "ids": [ids[2]] } }), json!(2)));
+        assert_eq!((count(json!({ "where": condition })).await, left().await), (json!(2), json!(0)));
+
+        // An object with such a name keeps its mutations.
+        admin.define("tag_many", json!([{ "name": "label", "type": "text" }])).await;
+        let one = admin.make("tag_many", json!({ "label": "a" })).await;
+        let update = format!("mutation {{ update_tag_many(id: \"{one}\", input: {{ label: \"b\" }}) {{ label }} }}");
+        assert_eq!(data(&admin, &update, Value::Null).await, json!({ "update_tag_many": { "label": "b" } }));
+        let delete = format!("mutation {{ delete_tag_many(id: \"{one}\") }}");
+        assert_eq!(data(&admin, &delete, Value::Null).await, json!({ "delete_tag_many": true }));
     }
 
     async fn values_are_coerced_as_the_specification_says(server: Server) {

@@ -135,6 +135,29 @@ on_both_engines! {
         assert_eq!((changed.document(), &changed.text), (json!({ "count": 2, "ids": ids }), &made.text));
         assert_eq!(by_rest("PATCH", "task/bulk", &format!(r#"{{"ids":{ids},"values":{changes}}}"#)).await.text, made.text);
         assert_eq!(admin.get("/api/v1/data/task?title=b3&exact=0.5").await.json()["pagination"]["totalCount"], 2);
+        // A condition can choose the records.
+        let left = async |title: &str| admin.get(&format!("/api/v1/data/task?{title}")).await.json()["pagination"]["totalCount"].clone();
+        for dry_run in [true, false] {
+            let chosen = json!({ "title": "b3", "exact": 0.5 });
+            let arguments = json!({ "object_name": "task", "where": chosen, "data": { "exact": 0.75 }, "dry_run": dry_run });
+            assert_eq!(client.call("bulk_update_records", arguments).await.document()["count"], 2);
+            assert_eq!(left("title=b3&exact=0.5").await, if dry_run { 2 } else { 0 });
+        }
+        admin.make("task", json!({ "title": "to go" })).await;
+        for dry_run in [true, false] {
+            let arguments = json!({ "object_name": "task", "where": { "title": "to go" }, "dry_run": dry_run });
+            assert_eq!(client.call("bulk_delete_records", arguments).await.document()["count"], 1);
+            assert_eq!(left("title=to+go").await, if dry_run { 1 } else { 0 });
+        }
+        for chosen in [json!({}), json!({ "where": {} }), json!({ "where": "x" }), json!({ "where": { "title": "b3" }, "ids": ids })] {
+            for (tool, data) in [("bulk_update_records", json!({ "data": {} })), ("bulk_delete_records", json!({}))] {
+                let mut arguments = json!({ "object_name": "task" });
+                for members in [&chosen, &data] {
+                    arguments.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+                }
+                client.call(tool, arguments).await.expect_error("invalid_request");
+            }
+        }
         let gone = client.call("bulk_delete_records", json!({ "object_name": "task", "ids": ids })).await;
         assert_eq!((gone.document(), gone.text), (json!({ "count": 2, "ids": ids }), made.text));
 

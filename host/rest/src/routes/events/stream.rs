@@ -1,11 +1,13 @@
 //! `GET /api/v1/events/stream`: the live feed as Server-Sent Events. `POST /api/v1/events/ticket` makes a ticket that opens it.
 
+use std::num::NonZeroU16;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use blockbase_app::schema::Error;
-use blockbase_app::{StreamForm, StreamRequest};
+use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error};
+use blockbase_app::{StreamForm, StreamRequest, log_cause};
 use bytes::Bytes;
 use futures_util::stream;
 
@@ -25,16 +27,34 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(crate) async fn stream(
     State(state): State<AppState>,
-    StreamOpener(caller, credentials): StreamOpener,
-    query: QueryPairs,
+    opener: Result<StreamOpener, ApiError>,
+    query: Result<QueryPairs, ApiError>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let resumes = query.as_ref().is_ok_and(|query| query.flag("resume").is_ok_and(|resumes| resumes));
+    match open(&state, opener, query, &method, &headers).await {
+        // A client that resumes is an `EventSource`, and gives up after a response that is not 200.
+        Err(ApiError(error)) if resumes && matches!(error.code, Code::Unavailable | Code::RateLimited) => Ok(again_later(&error)),
+        opened => opened,
+    }
+}
+
+async fn open(
+    state: &AppState,
+    opener: Result<StreamOpener, ApiError>,
+    query: Result<QueryPairs, ApiError>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    // The credential is checked first, then the query.
+    let StreamOpener(caller, credentials) = opener?;
+    let query = query?;
     query.only(&["topics", "since", "resume", "ticket"])?;
     let parameter = |name: &str| query.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
     let resumes = query.flag("resume")?;
-    let last_event_id = if resumes { last_event_id(&headers)? } else { None };
-    if method == Method::HEAD {
+    let last_event_id = if resumes { last_event_id(headers)? } else { None };
+    if *method == Method::HEAD {
         // A HEAD request gets no events, so it opens no stream and uses up no ticket.
         return Ok(events(Body::empty()));
     }
@@ -81,6 +101,23 @@ fn position_frame(position: &str) -> Bytes {
     format!("event: position\nid: {position}\ndata: {{}}\n\n").into()
 }
 
+/// The response to a stream that cannot open now. An `EventSource` connects again after it, and sends the same `Last-Event-ID`.
+fn again_later(error: &Error) -> Response {
+    log_cause(error);
+    tracing::debug!(error.code = error.code.as_str(), "a stream cannot open now; its client connects again");
+    let wait_s = error.retry_after_s.map_or(BUSY_RETRY_AFTER_S, NonZeroU16::get);
+    let retry_ms = retry_ms(wait_s, uuid::Uuid::new_v4().as_u64_pair().1);
+    let message = error.message.replace(['\r', '\n'], " ");
+    events(Body::from(format!(": {message}\nretry: {retry_ms}\n\n")))
+}
+
+/// The wait before an `EventSource` connects again, in milliseconds. It is between half of `wait_s` and one and a half of it, so that
+/// clients that were refused at the same time do not come back at the same time.
+fn retry_ms(wait_s: u16, random: u64) -> u64 {
+    let wait_ms = u64::from(wait_s.max(1)) * 1000;
+    wait_ms / 2 + random % wait_ms
+}
+
 /// The response of a stream.
 fn events(body: Body) -> Response {
     let mut response = Response::new(body);
@@ -89,4 +126,28 @@ fn events(body: Body) -> Response {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_come_back_at_different_times() {
+        assert_eq!([0, 4999, 5000, u64::MAX].map(|random| retry_ms(5, random)), [2500, 7499, 2500, 4115]);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_cannot_open_ends_and_says_when_to_connect_again() {
+        let error = Error::busy("Too many requests wait.\nTry again later.");
+        let response = again_later(&error);
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+        let body = axum::body::to_bytes(response.into_body(), 1024).await.expect("a short body");
+        let body = std::str::from_utf8(&body).expect("text");
+        let retry =
+            body.strip_prefix(": Too many requests wait. Try again later.\nretry: ").and_then(|rest| rest.strip_suffix("\n\n"));
+        let retry_ms: u64 = retry.unwrap_or_else(|| panic!("{body:?}")).parse().expect("a number");
+        assert!((2500..7500).contains(&retry_ms), "{retry_ms}");
+    }
 }

@@ -160,6 +160,17 @@ on_both_engines! {
         failed(&batch(&founder, json!([create, join, create])).await, 2, 403, "forbidden");
         failed(&batch(&founder, json!([create, create])).await, 0, 403, "forbidden");
         assert_eq!((total(&admin, "team").await, total(&admin, "member").await, events(&admin).await), (0, 0, before));
+        // Each of a thousand fails its check at the end. With a member for each team but the last, only that one does.
+        failed(&batch(&founder, json!(vec![&create; 1000])).await, 0, 403, "forbidden");
+        let join_to = |team: usize| {
+            json!({ "op": "create", "object": "member", "values": { "name": "me", "team_id": { "$ref": format!("{team}.id") } } })
+        };
+        let mut operations = vec![create.clone(); 500];
+        operations.extend((0..499).map(join_to));
+        failed(&batch(&founder, json!(operations)).await, 499, 403, "forbidden");
+        assert_eq!((total(&admin, "team").await, total(&admin, "member").await, events(&admin).await), (0, 0, before));
+        operations.push(join_to(499));
+        assert_eq!(results(&batch(&founder, json!(operations)).await).len(), 1000);
         // A caller may refer to a record that they made, although they may read it only afterwards.
         let done = results(&batch(&founder, json!([create, join])).await);
         assert_eq!((&done[0]["data"]["name"], &done[1]["data"]["team_id"]), (&json!("mine"), &done[0]["data"]["id"]));

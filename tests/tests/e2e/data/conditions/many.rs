@@ -182,6 +182,15 @@ fn of_tasks() -> Vec<(Value, Expected)> {
         row(json!({ "project": { "code": { "neq": "nothing" } } }), |_| true),
         row(json!({ "project": { "number": { "lt": 600 } } }), |task| project_of(task).is_some_and(|project| project < 600)),
         row(json!({ "project": { "number": { "gte": 3 } } }), |task| project_of(task).is_some_and(|project| project >= 3)),
+        // For a page, SQLite reads the first tasks of each of 100 projects. Of 101 projects, it lists the tasks.
+        row(json!({ "project": { "number": { "lt": 100 } } }), |task| project_of(task).is_some_and(|project| project < 100)),
+        row(json!({ "project": { "number": { "lt": 101 } } }), |task| project_of(task).is_some_and(|project| project < 101)),
+        row(json!({ "text": "1", "project": { "number": { "lt": 100 } } }), |task| {
+            task % 2 == 1 && project_of(task).is_some_and(|project| project < 100)
+        }),
+        row(json!({ "text": "1", "project": { "number": { "lt": 101 } } }), |task| {
+            task % 2 == 1 && project_of(task).is_some_and(|project| project < 101)
+        }),
         row(json!({ "project": { "number": null } }), |task| project_of(task).is_none()),
         row(json!({ "text": "1", "project": { "kind": { "neq": 3 } } }), |task| {
             task % 2 == 1 && project_of(task).is_none_or(|project| kind(project) != 3)

@@ -22,8 +22,8 @@ pub(super) fn way(surface: Surface, operation: &Operation) -> Way {
         // The first version of the block interface cannot update many records in one call.
         (Surface::Block, Action::UpdateMany { .. }) => Way::StandIn,
         (Surface::Rest | Surface::Mcp | Surface::Block, _) => Way::Own,
-        // GraphQL creates and deletes records one by one. Several mutations in one document are not one transaction.
-        (_, Action::CreateMany(_) | Action::DeleteMany { .. }) => Way::StandIn,
+        // GraphQL creates records one by one. Several mutations in one document are not one transaction.
+        (_, Action::CreateMany(_)) => Way::StandIn,
         // GraphQL's inputs have no system columns, except for the `id` of an upsert. The other surfaces ignore these columns.
         (
             _,

@@ -143,7 +143,11 @@ pub(super) fn request(operation: &Operation) -> Request {
             let verb = if *adds { "link" } else { "unlink" };
             format!("mutation($id: ID!, $ids: [ID!]!) {{ root: {verb}_{object}_{relation}(id: $id, ids: $ids) }}")
         }
-        Action::CreateMany(_) | Action::DeleteMany { .. } => unreachable!("GraphQL has none of these"),
+        Action::DeleteMany { ids } => {
+            variables.set("ids", list(ids.iter().map(|id| quoted(id))));
+            format!("mutation($ids: [ID!]!) {{ root: delete_{object}_many(ids: $ids) {{ count ids }} }}")
+        }
+        Action::CreateMany(_) => unreachable!("GraphQL has no such mutation"),
     };
     Request { document, variables }
 }
@@ -161,7 +165,7 @@ pub(super) fn document(operation: &Operation, value: &str) -> Answer {
         }
         Action::Link { adds: true, .. } => format!("{{\"data\":{{\"added\":{value}}}}}"),
         Action::Link { .. } => format!("{{\"data\":{{\"removed\":{value}}}}}"),
-        Action::List(_) | Action::Upsert { .. } | Action::UpdateMany { .. } => value.to_owned(),
+        Action::List(_) | Action::Upsert { .. } | Action::UpdateMany { .. } | Action::DeleteMany { .. } => value.to_owned(),
         _ => format!("{{\"data\":{value}}}"),
     })
 }
