@@ -1,5 +1,5 @@
-//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` imports only from
-//! folders of lower layers.
+//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` or `rest` imports
+//! only from folders of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ const FOLDERS: [&str; 13] = [
     "service",
     "boot",
 ];
+
+/// The folders of `rest`, from the lowest layer to the highest. The files beside them have the state and the settings of the surface.
+const FOLDERS_OF_REST: [&str; 5] = ["answer", "request", "openapi", "edge", "routes"];
 
 /// Pairs of files: the first one uses the second one.
 type Edges = BTreeSet<(String, String)>;
@@ -276,10 +279,20 @@ fn methods_of_app(code: &str) -> String {
     blocks.map(|block| block.split("\n}").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The position of a file's folder in the order.
-fn place(file: &str) -> usize {
+/// The position of a file's folder in the order. `None` if the order does not have the folder.
+fn place(folders: &[&str], file: &str) -> Option<usize> {
     let folder = file.split('/').next().unwrap_or_default();
-    FOLDERS.iter().position(|known| *known == folder).unwrap_or_else(|| panic!("`{folder}` is not in FOLDERS"))
+    folders.iter().position(|known| *known == folder)
+}
+
+/// The uses of a higher folder by a lower one. Files outside these folders are left out.
+fn upward(folders: &[&str], edges: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+    let is_upward = |(from, to): &(String, String)| match (place(folders, from), place(folders, to)) {
+        (Some(from), Some(to)) => to > from,
+        _ => false,
+    };
+    let upward: Edges = edges.into_iter().filter(is_upward).collect();
+    upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect()
 }
 
 /// A circle of more than two files: each file imports from the next one, and the last one from the first. Two files may import
@@ -322,17 +335,34 @@ fn no_files_import_each_other_in_a_circle() {
 #[test]
 fn a_folder_imports_from_lower_ones_only() {
     let sources = Sources::read("app");
-    let edges = sources.imports().into_iter().chain(sources.calls());
-    let upward: Edges =
-        edges.filter(|(from, to)| [from, to].iter().all(|file| *file != "lib") && place(to) > place(from)).collect();
-    let upward: Vec<String> = upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect();
+    let unknown: Vec<&String> = sources.code.keys().filter(|file| *file != "lib" && place(&FOLDERS, file).is_none()).collect();
+    assert!(unknown.is_empty(), "folders that are not in FOLDERS: {unknown:?}");
+    let upward = upward(&FOLDERS, sources.imports().into_iter().chain(sources.calls()));
     assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
+fn a_folder_of_rest_imports_from_lower_ones_only() {
+    let imports = Sources::read("rest").imports();
+    let is_between = |edge: &&(String, String)| place(&FOLDERS_OF_REST, &edge.0) != place(&FOLDERS_OF_REST, &edge.1);
+    assert!(imports.iter().filter(is_between).count() > 100, "the imports are not all found: {imports:?}");
+    let upward = upward(&FOLDERS_OF_REST, imports);
+    assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
+fn a_use_of_a_higher_folder_is_found() {
+    let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    let edges = [edge("answer/a", "request/b"), edge("request/b", "answer/a"), edge("state", "routes"), edge("edge", "lib")];
+    assert_eq!(upward(&FOLDERS_OF_REST, edges), ["`answer/a` uses `request/b`"]);
 }
 
 #[test]
 fn every_folder_is_there() {
     let sources = Sources::read("app");
-    let missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
+    let mut missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
+    let rest = Sources::read("rest");
+    missing.extend(FOLDERS_OF_REST.into_iter().filter(|folder| !rest.code.contains_key(*folder)));
     assert!(missing.is_empty(), "no such folder: {missing:?}");
 }
 
