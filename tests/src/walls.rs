@@ -295,6 +295,40 @@ fn upward(folders: &[&str], edges: impl IntoIterator<Item = (String, String)>) -
     upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect()
 }
 
+/// The dependencies of a crate, by the names that its code uses.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let (mut names, mut is_inside) = (Vec::new(), false);
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_inside = line.ends_with("dependencies]");
+        } else if is_inside
+            && let Some((name, _)) = line.split_once(['.', '=', ' '])
+            && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            names.push(name.replace('-', "_"));
+        }
+    }
+    names
+}
+
+/// All code of a crate with its tests and its build script, without comments.
+fn whole_code(root: &Path) -> String {
+    let (mut code, mut folders) = (String::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                lines.for_each(|line| code.extend([line, "\n"]));
+            }
+        }
+    }
+    code
+}
+
 /// A circle of more than two files: each file imports from the next one, and the last one from the first. Two files may import
 /// from each other.
 fn circle(edges: &Edges) -> Option<Vec<&str>> {
@@ -364,6 +398,32 @@ fn every_folder_is_there() {
     let rest = Sources::read("rest");
     missing.extend(FOLDERS_OF_REST.into_iter().filter(|folder| !rest.code.contains_key(*folder)));
     assert!(missing.is_empty(), "no such folder: {missing:?}");
+}
+
+/// Without an installation of cargo-machete, only this test finds unused dependencies.
+#[test]
+fn every_dependency_is_named_in_the_code() {
+    let (mut known, mut unused) = (0, Vec::new());
+    for entry in std::fs::read_dir(host()).expect("the crates") {
+        let root = entry.expect("an entry").path();
+        let Ok(manifest) = std::fs::read_to_string(root.join("Cargo.toml")) else { continue };
+        let code = whole_code(&root);
+        for name in dependencies(&manifest) {
+            known += 1;
+            if places(&code, &name).next().is_none() {
+                unused.push(format!("{} does not use {name}", root.display()));
+            }
+        }
+    }
+    assert!(known > 200 && unused.is_empty(), "{known} dependencies: {unused:#?}");
+}
+
+#[test]
+fn dependencies_are_read_from_a_manifest() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\n# a = 1\ntokio.workspace = true\nserde-json = { version = \"1\" }\n\
+        [target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n[features]\nother = []\n";
+    assert_eq!(dependencies(manifest), ["tokio", "serde_json", "libc"]);
+    assert!(places("use tokio_util::x;", "tokio").next().is_none() && places("tokio::spawn", "tokio").next().is_some());
 }
 
 #[test]
