@@ -1,5 +1,5 @@
-//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` imports only from
-//! folders of lower layers.
+//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` or `rest` imports
+//! only from folders of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ const FOLDERS: [&str; 13] = [
     "service",
     "boot",
 ];
+
+/// The folders of `rest`, from the lowest layer to the highest. The files beside them have the state and the settings of the surface.
+const FOLDERS_OF_REST: [&str; 5] = ["answer", "request", "openapi", "edge", "routes"];
 
 /// Pairs of files: the first one uses the second one.
 type Edges = BTreeSet<(String, String)>;
@@ -276,10 +279,54 @@ fn methods_of_app(code: &str) -> String {
     blocks.map(|block| block.split("\n}").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The position of a file's folder in the order.
-fn place(file: &str) -> usize {
+/// The position of a file's folder in the order. `None` if the order does not have the folder.
+fn place(folders: &[&str], file: &str) -> Option<usize> {
     let folder = file.split('/').next().unwrap_or_default();
-    FOLDERS.iter().position(|known| *known == folder).unwrap_or_else(|| panic!("`{folder}` is not in FOLDERS"))
+    folders.iter().position(|known| *known == folder)
+}
+
+/// The uses of a higher folder by a lower one. Files outside these folders are left out.
+fn upward(folders: &[&str], edges: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+    let is_upward = |(from, to): &(String, String)| match (place(folders, from), place(folders, to)) {
+        (Some(from), Some(to)) => to > from,
+        _ => false,
+    };
+    let upward: Edges = edges.into_iter().filter(is_upward).collect();
+    upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect()
+}
+
+/// The dependencies of a crate, by the names that its code uses.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let (mut names, mut is_inside) = (Vec::new(), false);
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_inside = line.ends_with("dependencies]");
+        } else if is_inside
+            && let Some((name, _)) = line.split_once(['.', '=', ' '])
+            && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            names.push(name.replace('-', "_"));
+        }
+    }
+    names
+}
+
+/// All code of a crate with its tests and its build script, without comments.
+fn whole_code(root: &Path) -> String {
+    let (mut code, mut folders) = (String::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                lines.for_each(|line| code.extend([line, "\n"]));
+            }
+        }
+    }
+    code
 }
 
 /// A circle of more than two files: each file imports from the next one, and the last one from the first. Two files may import
@@ -322,18 +369,61 @@ fn no_files_import_each_other_in_a_circle() {
 #[test]
 fn a_folder_imports_from_lower_ones_only() {
     let sources = Sources::read("app");
-    let edges = sources.imports().into_iter().chain(sources.calls());
-    let upward: Edges =
-        edges.filter(|(from, to)| [from, to].iter().all(|file| *file != "lib") && place(to) > place(from)).collect();
-    let upward: Vec<String> = upward.iter().map(|(from, to)| format!("`{from}` uses `{to}`")).collect();
+    let unknown: Vec<&String> = sources.code.keys().filter(|file| *file != "lib" && place(&FOLDERS, file).is_none()).collect();
+    assert!(unknown.is_empty(), "folders that are not in FOLDERS: {unknown:?}");
+    let upward = upward(&FOLDERS, sources.imports().into_iter().chain(sources.calls()));
     assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
+fn a_folder_of_rest_imports_from_lower_ones_only() {
+    let imports = Sources::read("rest").imports();
+    let is_between = |edge: &&(String, String)| place(&FOLDERS_OF_REST, &edge.0) != place(&FOLDERS_OF_REST, &edge.1);
+    assert!(imports.iter().filter(is_between).count() > 100, "the imports are not all found: {imports:?}");
+    let upward = upward(&FOLDERS_OF_REST, imports);
+    assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
+fn a_use_of_a_higher_folder_is_found() {
+    let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    let edges = [edge("answer/a", "request/b"), edge("request/b", "answer/a"), edge("state", "routes"), edge("edge", "lib")];
+    assert_eq!(upward(&FOLDERS_OF_REST, edges), ["`answer/a` uses `request/b`"]);
 }
 
 #[test]
 fn every_folder_is_there() {
     let sources = Sources::read("app");
-    let missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
+    let mut missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
+    let rest = Sources::read("rest");
+    missing.extend(FOLDERS_OF_REST.into_iter().filter(|folder| !rest.code.contains_key(*folder)));
     assert!(missing.is_empty(), "no such folder: {missing:?}");
+}
+
+/// Without an installation of cargo-machete, only this test finds unused dependencies.
+#[test]
+fn every_dependency_is_named_in_the_code() {
+    let (mut known, mut unused) = (0, Vec::new());
+    for entry in std::fs::read_dir(host()).expect("the crates") {
+        let root = entry.expect("an entry").path();
+        let Ok(manifest) = std::fs::read_to_string(root.join("Cargo.toml")) else { continue };
+        let code = whole_code(&root);
+        for name in dependencies(&manifest) {
+            known += 1;
+            if places(&code, &name).next().is_none() {
+                unused.push(format!("{} does not use {name}", root.display()));
+            }
+        }
+    }
+    assert!(known > 200 && unused.is_empty(), "{known} dependencies: {unused:#?}");
+}
+
+#[test]
+fn dependencies_are_read_from_a_manifest() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\n# a = 1\ntokio.workspace = true\nserde-json = { version = \"1\" }\n\
+        [target.'cfg(unix)'.dependencies]\nlibc = \"1\"\n[features]\nother = []\n";
+    assert_eq!(dependencies(manifest), ["tokio", "serde_json", "libc"]);
+    assert!(places("use tokio_util::x;", "tokio").next().is_none() && places("tokio::spawn", "tokio").next().is_some());
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl<'a> Client<'a> {
     }
 
     /// Calls a tool. `arguments` are JSON text.
-    async fn call_text(&self, tool: &str, arguments: &str) -> Called {
+    pub(crate) async fn call_text(&self, tool: &str, arguments: &str) -> Called {
         let answer = self.send(call(tool, arguments)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         read_result(&answer.text)

@@ -179,7 +179,7 @@ on_sqlite_first! {
         let answer = call(&admin, "records", json!({ "id": id })).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let expected = json!({
-            "title": "bread", "missing": null, "found": 1, "total": 1, "value": 1, "done": true, "refused": "forbidden",
+            "title": "bread", "missing": null, "found": [1, 1, 0], "total": 1, "value": 1, "done": true, "refused": "forbidden",
         });
         assert_eq!(answer.data(), expected);
     }

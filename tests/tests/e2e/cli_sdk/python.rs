@@ -52,6 +52,7 @@ def records(input: dict):
     made = data.create("task", {"title": "a"})
     others = data.create_many("task", [{"title": "b"}, {"title": "c"}])
     changed = data.update("task", made["id"], {"priority": 3})
+    either = data.query("task", {"where": {"_or": [{"priority": 3}, {"title": "b"}]}, "sort": "title"})
     sum = data.aggregate("task", {"fn": "sum", "field": "priority"})
     gone = [data.delete("task", made["id"]), data.delete("task", made["id"]), data.delete_many("task", others)]
     batch = data.batch([{"op": "create", "object": "task", "values": {"title": "d"}}])
@@ -62,7 +63,7 @@ def records(input: dict):
     except HandlerError as refused:
         error = [refused.code, refused.message, refused.details]
     return {"changed": changed["priority"], "sum": sum["value"], "gone": gone, "batch": len(batch), "after": data.get("task", made["id"]),
-            "titles": [task["title"] for task in page["data"]], "total": page["pagination"]["totalCount"], "error": error}
+            "either": [task["title"] for task in either["data"]], "titles": [task["title"] for task in page["data"]], "total": page["pagination"]["totalCount"], "error": error}
 
 @hook
 def signed(request, context):
@@ -234,6 +235,7 @@ async fn types_and_records(admin: &Admin<'_>) {
         (&records["gone"][0], &records["gone"][1], records["gone"][2].as_array().unwrap().len()),
         (&json!(true), &json!(false), 2)
     );
+    assert_eq!(records["either"], json!(["a", "b"]));
     assert_eq!((&records["titles"], &records["total"], &records["after"]), (&json!(["d"]), &json!(1), &Value::Null));
     assert_eq!(records["error"][0], "CONSTRAINT_VIOLATION", "{records}");
 }

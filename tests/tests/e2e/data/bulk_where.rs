@@ -89,8 +89,13 @@ on_both_engines! {
         for query in ["where=%7B%7D", "where=x", "where=%7B%22title%22:%22a%22%7D&where=%7B%22title%22:%22a%22%7D"] {
             admin.delete(&format!("{BULK}?{query}")).await.expect_error(400, "invalid_request");
         }
-        admin.delete_with(BULK, json!({ "where": { "nothing": 1 } })).await.expect_error(400, "unknown_field");
-        admin.delete_with(BULK, json!({ "where": { "points": "x" } })).await.expect_error(400, "invalid_value");
+        for (condition, code, path) in [
+            (json!({ "nothing": 1 }), "unknown_field", "`where.nothing`"),
+            (json!({ "_or": [{ "points": { "gte": "x" } }] }), "invalid_value", "`where._or[0].points.gte`"),
+        ] {
+            let error = admin.delete_with(BULK, json!({ "where": condition })).await.expect_error(400, code);
+            assert!(error["message"].as_str().unwrap().starts_with(path), "{error}");
+        }
         admin.delete_with(BULK, json!({ "where": { "title": "a" }, "values": {} })).await.expect_error(400, "invalid_request");
         admin.patch(BULK, json!({ "where": { "title": "a" } })).await.expect_error(400, "invalid_request");
         assert_eq!(titles(&admin, "state=free").await, ["a"]);

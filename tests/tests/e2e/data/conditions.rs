@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
 
+use crate::mcp::Client;
+
 /// Encodes a text for a query string, with `%` and two digits for special characters.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
@@ -346,6 +348,36 @@ on_both_engines! {
         assert_eq!(reader.post(path, json!({ "where": { "title": "a" } })).await.json()["pagination"]["totalCount"], 1);
         let writer = user(&admin, "writer", json!([{ "resource": "task", "actions": ["create", "update", "delete"] }])).await;
         writer.post(path, json!({})).await.expect_error(403, "forbidden");
+    }
+
+    async fn null_is_null_and_a_string_is_text(server: Server) {
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }, { "name": "number", "type": "integer" }])).await;
+        admin.make("note", json!({ "text": "null", "number": 1 })).await;
+        admin.make("note", json!({ "text": null, "number": 2 })).await;
+        let numbers = |page: &Value| page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter().map(|row| row["number"].clone()).collect::<Vec<_>>();
+        let mcp = Client::of(&admin).begin().await;
+        for (value, expected) in [(json!("null"), 1), (Value::Null, 2)] {
+            let by_condition = json!({ "where": { "text": value } });
+            assert_eq!(numbers(&admin.post("/api/v1/data/note/query", by_condition).await.json()), [expected], "{value}");
+            let filters = json!([{ "field": "text", "operator": "eq", "value": value }]);
+            let body = json!({ "filters": filters });
+            assert_eq!(numbers(&admin.post("/api/v1/data/note/query", body).await.json()), [expected], "{value}");
+            for arguments in [json!({ "filters": filters }), json!({ "where": { "text": value } })] {
+                let mut arguments = arguments;
+                arguments["object_name"] = json!("note");
+                let called = mcp.call("query_data", arguments.clone()).await;
+                let page: Value = serde_json::from_str(&called.text).unwrap();
+                assert_eq!(numbers(&page), [expected], "{arguments}");
+            }
+            for argument in [format!("filter: [{{ field: \"text\", operator: eq, value: {value} }}]"), format!("where: {{ text: {{ eq: {value} }} }}")] {
+                let query = format!("{{ note({argument}) {{ data {{ number }} }} }}");
+                let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
+                assert_eq!(numbers(&answer["data"]["note"]), [expected], "{query}: {answer}");
+            }
+        }
+        // In a query string there is only text, so `null` means null.
+        assert_eq!(numbers(&admin.get("/api/v1/data/note?text=null").await.json()), [2]);
     }
 
     async fn a_field_that_is_called_where_stays_a_filter(server: Server) {

@@ -267,6 +267,61 @@ on_sqlite_first! {
         for name in ["done[like]", "extra", "extra[eq]", "colours[gt]"] {
             assert!(!known.iter().any(|known| known == name), "{name}");
         }
+        // A condition has a type for each object, with its fields and relations.
+        let schemas = &made["components"]["schemas"];
+        let of = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+        let condition = &schemas["Task_Where"];
+        assert_eq!(condition["additionalProperties"], false);
+        for (name, ty) in [
+            ("title", "SvcWhereText"), ("colours", "SvcWhereOptions"), ("priority", "SvcWhereInteger"), ("effort", "SvcWhereNumber"),
+            ("done", "SvcWhereBoolean"), ("due", "SvcWhereDate"), ("created_at", "SvcWhereDatetime"), ("daily_at", "SvcWhereTime"),
+            ("project_id", "SvcWhereUuid"), ("extra", "SvcWhereJson"), ("project", "Project_Where"),
+        ] {
+            assert_eq!(condition["properties"][name], of(ty), "{name}");
+        }
+        for name in ["some", "none", "every"] {
+            assert_eq!(condition["properties"]["tags"]["properties"][name], of("Tag_Where"), "{name}");
+        }
+        for name in ["_and", "_or"] {
+            assert_eq!(condition["properties"][name]["items"], of("Task_Where"), "{name}");
+        }
+        assert_eq!(condition["properties"]["_not"]["allOf"], json!([of("Task_Where")]));
+        let validator = jsonschema::options().build(&json!({ "components": made["components"], "$ref": "#/components/schemas/Task_Where" })).unwrap();
+        for (sent, is_valid) in [
+            (json!({}), true),
+            (json!({ "title": "x", "done": null, "priority": { "gte": 1, "lt": "9" } }), true),
+            (json!({ "_or": [{ "project": { "name": { "ilike": "x" } } }, { "_not": { "tags": { "some": {}, "none": { "name": "x" } } } }] }), true),
+            (json!({ "project.name": "x", "title": { "in": ["a", null] }, "colours": { "in": "$user.roles" } }), true),
+            (json!({ "extra": { "is_null": true } }), true),
+            (json!({ "_xor": [] }), false),
+            (json!({ "nothing": 1 }), false),
+            (json!({ "title": 1 }), false),
+            (json!({ "title": {} }), false),
+            (json!({ "priority": { "like": "x" } }), false),
+            (json!({ "extra": { "eq": 1 } }), false),
+            (json!({ "extra": { "is_null": false } }), false),
+            (json!({ "tags": { "name": "x" } }), false),
+            (json!({ "project": { "nothing": 1 } }), false),
+        ] {
+            assert_eq!(validator.is_valid(&sent), is_valid, "{sent}");
+        }
+        // The condition is described at each operation that accepts one.
+        let operation = |path: &str, method: &str| made["paths"][format!("/api/v1/data/task{path}")][method].clone();
+        for path in ["", "/aggregate", "/export"] {
+            let parameters = operation(path, "get")["parameters"].clone();
+            let resolved = |parameter: &Value| match parameter["$ref"].as_str() {
+                Some(reference) => made.pointer(&reference[1..]).unwrap().clone(),
+                None => parameter.clone(),
+            };
+            let parameter = parameters.as_array().unwrap().iter().map(resolved).find(|parameter| parameter["name"] == "where");
+            assert_eq!(parameter.unwrap()["content"]["application/json"]["schema"], of("Task_Where"), "{path}");
+        }
+        let body = |path: &str, method: &str| operation(path, method)["requestBody"]["content"]["application/json"]["schema"].clone();
+        assert_eq!(body("/query", "post")["properties"]["where"], of("Task_Where"));
+        for method in ["patch", "delete"] {
+            assert_eq!(body("/bulk", method)["oneOf"][1]["properties"]["where"], of("Task_Where"), "{method}");
+        }
+
         let upsert = made["paths"]["/api/v1/data/task"]["post"]["parameters"][0]["description"].as_str().unwrap();
         assert!(upsert.contains("id or external_id or handle,due"), "{upsert}");
 

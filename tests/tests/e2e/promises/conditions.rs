@@ -1,10 +1,12 @@
-//! Random conditions have to find the same rows as a reference: on every surface, on both engines, and for readers of few rows.
+//! Random conditions have to find the same rows as a reference: on every surface, on both engines, for readers of few rows, and in
+//! memory.
 //!
 //! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs a single seed,
 //! and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
 
 pub(in crate::promises) mod cells;
 pub(in crate::promises) mod graphql;
+mod memory;
 pub(in crate::promises) mod model;
 pub(in crate::promises) mod random;
 mod reference;
@@ -78,15 +80,34 @@ struct Question<'a> {
     beside: Beside,
 }
 
+impl Question<'_> {
+    /// The question as the parameters of a list in JSON.
+    fn as_query(&self) -> Value {
+        let Question { condition, beside, .. } = self;
+        let mut query = json!({ "where": condition, "pageSize": 100, "select": "id" });
+        if let Some(least) = beside.least {
+            query["filters"] = json!([{ "field": "f_integer", "operator": "gte", "value": least }]);
+        }
+        for (name, text) in [("search", beside.search), ("sort", beside.sort)] {
+            if let Some(text) = text {
+                query[name] = json!(text);
+            }
+        }
+        query
+    }
+}
+
 /// A way to send a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Surface {
     RestList,
     RestQuery,
     Aggregate,
+    Export,
     McpQuery,
     McpAggregate,
     Graphql,
+    Block,
 }
 
 /// The response of a surface: its status as REST has it, and its document.
@@ -102,8 +123,16 @@ impl From<Answer> for Got {
 }
 
 impl Surface {
-    const ALL: [Surface; 6] =
-        [Surface::RestList, Surface::RestQuery, Surface::Aggregate, Surface::McpQuery, Surface::McpAggregate, Surface::Graphql];
+    const ALL: [Surface; 8] = [
+        Surface::RestList,
+        Surface::RestQuery,
+        Surface::Aggregate,
+        Surface::Export,
+        Surface::McpQuery,
+        Surface::McpAggregate,
+        Surface::Graphql,
+        Surface::Block,
+    ];
 
     fn is_aggregate(self) -> bool {
         matches!(self, Surface::Aggregate | Surface::McpAggregate)
@@ -114,7 +143,11 @@ impl Surface {
         match self {
             Surface::McpQuery | Surface::McpAggregate => self.ask_mcp(run, object, question).await,
             Surface::Graphql => ask_graphql(run, object, question).await,
-            _ => self.ask_rest(run.server, object, question).await.map(Got::from),
+            Surface::Block => Some(ask_block(run.server, object, question).await),
+            Surface::Export => self.ask_rest(run.server, object, question).await.map(exported),
+            Surface::RestList | Surface::RestQuery | Surface::Aggregate => {
+                self.ask_rest(run.server, object, question).await.map(Got::from)
+            }
         }
     }
 
@@ -152,18 +185,14 @@ impl Surface {
         let Question { caller, condition, beside, .. } = question;
         let mut address = format!("/api/v1/data/{object}");
         if self == Surface::RestQuery {
-            let mut body = json!({ "where": condition, "pageSize": 100, "select": "id" });
-            if let Some(least) = beside.least {
-                body["filters"] = json!([{ "field": "f_integer", "operator": "gte", "value": least }]);
-            }
-            for (name, text) in [("search", beside.search), ("sort", beside.sort)] {
-                if let Some(text) = text {
-                    body[name] = json!(text);
-                }
-            }
+            let body = question.as_query();
             return Some(server.call_as(Some(&caller.token), "POST", &format!("{address}/query"), Some(body)).await);
         }
-        address.push_str(if self == Surface::Aggregate { "/aggregate?fn=count" } else { "?pageSize=100&select=id" });
+        address.push_str(match self {
+            Surface::Aggregate => "/aggregate?fn=count",
+            Surface::Export => "/export?format=ndjson&select=id",
+            _ => "?pageSize=100&select=id",
+        });
         if let Some(least) = beside.least {
             address.push_str(&format!("&f_integer%5Bgte%5D={least}"));
         }
@@ -204,6 +233,33 @@ impl Surface {
                 None
             }
         }
+    }
+}
+
+/// The rows of an export as a list.
+fn exported(answer: Answer) -> Got {
+    if answer.status != 200 {
+        return Got::from(answer);
+    }
+    let rows: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
+    let json = json!({ "pagination": { "totalCount": rows.len() }, "data": rows });
+    Got { status: 200, json }
+}
+
+/// A list in a block, which acts as its caller.
+async fn ask_block(server: &Server, object: &str, question: &Question<'_>) -> Got {
+    let input = json!({ "op": "query", "object": object, "json": question.as_query().to_string() });
+    let path = "/api/v1/blocks/parity/actions/run";
+    let answer = server.call_as(Some(&question.caller.token), "POST", path, Some(input)).await;
+    if answer.status != 200 {
+        return Got::from(answer);
+    }
+    let outcome = answer.data();
+    match outcome["refused"]["code"].as_str() {
+        Some(code) => {
+            Got { status: if code == "forbidden" { 403 } else { 400 }, json: json!({ "error": code, "outcome": outcome }) }
+        }
+        None => Got { status: 200, json: outcome["done"].clone() },
     }
 }
 

@@ -48,6 +48,8 @@ action("records", { input: { type: "object" } }, ({ id }) => {
   const task = data.get<{ title: string }>("task", id);
   const missing = data.get("task", "01a1fd35-a2b2-7324-8e3c-28e87a2e40f9");
   const page = data.query<{ title: string }>("task", { filters: [{ field: "title", value: "bread" }] });
+  const either = data.query("task", { where: { _or: [{ title: { in: ["butter", "bread"] } }, { done: true }] } });
+  const neither = data.query("task", { where: { _not: { title: { ilike: "BREAD" } } } });
   const { value } = data.aggregate("task", { fn: "count" });
   const [changed] = data.batch([{ op: "update", object: "task", id, values: { done: true } }]);
   let refused: unknown;
@@ -56,7 +58,8 @@ action("records", { input: { type: "object" } }, ({ id }) => {
   } catch (error) {
     if (error instanceof HandlerError) refused = error.code;
   }
-  return { title: task?.title, missing, found: page.data.length, total: page.pagination.totalCount, value, done: changed.done, refused };
+  const found = [page, either, neither].map((page) => page.data.length);
+  return { title: task?.title, missing, found, total: page.pagination.totalCount, value, done: changed.done, refused };
 });
 
 action("misuse", () => {

@@ -26,7 +26,7 @@ static bb_result crash(const bb_context *context, bb_json input) {
 }
 
 static bb_result tidy(const bb_context *context, bb_json input) {
-    bb_json made = bb_array(), created, first, query, page, counted, deleted;
+    bb_json made = bb_array(), created, first, query, page, either, found, counted, deleted;
     for (bb_iterator each = bb_iterate(bb_get(input, "titles")); bb_next(&each);) {
         bb_append(made, bb_set(bb_object(), "title", each.value));
     }
@@ -37,6 +37,9 @@ static bb_result tidy(const bb_context *context, bb_json input) {
     bb_json filter = bb_set_bool(bb_set_text(bb_object(), "field", "done"), "value", false);
     query = bb_set(bb_object(), "filters", bb_append(bb_array(), filter));
     BB_TRY(page, bb_data_query("task", query));
+    either = bb_append(bb_array(), bb_set_bool(bb_object(), "done", true));
+    either = bb_append(either, bb_set_text(bb_object(), "title", "b"));
+    BB_TRY(found, bb_data_query("task", bb_set(bb_object(), "where", bb_set(bb_object(), "_or", either))));
     BB_TRY(counted, bb_data_aggregate("task", bb_set_text(bb_object(), "fn", "count")));
     BB_TRY(deleted, bb_data_delete_many("task", ids));
     bb_result gone = bb_data_get("task", id);
@@ -45,6 +48,7 @@ static bb_result tidy(const bb_context *context, bb_json input) {
     bb_json answer = bb_object();
     bb_set(answer, "done", bb_get(first, "done"));
     bb_set_int(answer, "open", (int64_t)bb_length(bb_get(page, "data")));
+    bb_set_int(answer, "either", (int64_t)bb_length(bb_get(found, "data")));
     bb_set(answer, "all", bb_get(counted, "value"));
     bb_set_int(answer, "deleted", (int64_t)bb_length(deleted));
     bb_set_text(answer, "gone", gone.code);

@@ -77,6 +77,11 @@ func tidy(context *blockbase.Context, input Tidy) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	condition := data.M{"_or": []data.M{{"done": true}, {"title": "b"}}}
+	either, err := data.Query[Task]("task", data.M{"where": condition})
+	if err != nil {
+		return nil, err
+	}
 	counted, err := data.Aggregate("task", data.M{"fn": "count"})
 	if err != nil {
 		return nil, err
@@ -102,7 +107,7 @@ func tidy(context *blockbase.Context, input Tidy) (any, error) {
 	}()
 	log.Info("tidied", "open", len(open.Data))
 	return map[string]any{
-		"done": first.Done, "open": len(open.Data), "all": counted.Value, "deleted": len(deleted), "gone": gone,
+		"done": first.Done, "open": len(open.Data), "either": len(either.Data), "all": counted.Value, "deleted": len(deleted), "gone": gone,
 		"wrong": blockbase.CodeOf(wrong), "mark": settings.Mark, "block": context.Block, "via": context.Actor.Via, "hasTime": <-done,
 	}, nil
 }

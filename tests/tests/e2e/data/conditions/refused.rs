@@ -1,8 +1,10 @@
 //! Conditions that are malformed or too large. The error names the place of the fault.
 
-use blockbase_tests::on_both_engines;
+use blockbase_tests::{on_both_engines, test_block};
+use serde_json::{Value, json};
 
-use crate::data::conditions::{define, encoded, fill, found, unrefused};
+use crate::data::conditions::{ask, define, encoded, fill, found, unrefused};
+use crate::mcp::Client;
 
 /// Either code is allowed, because the specification does not say which of them applies.
 const EITHER: &str = "invalid_request or invalid_value";
@@ -10,6 +12,12 @@ const EITHER: &str = "invalid_request or invalid_value";
 /// `depth` times `open`, then the middle, then `depth` times `close`.
 fn nested(depth: usize, open: &str, middle: &str, close: &str) -> String {
     format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+}
+
+/// The code of an error, and the path at the beginning of its message.
+fn fault(error: &Value) -> (String, String) {
+    let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+    (text("error").to_lowercase(), text("message").split('`').nth(1).unwrap_or_default().to_owned())
 }
 
 on_both_engines! {
@@ -150,7 +158,8 @@ on_both_engines! {
         // Documents of this size fit only into a body.
         for large in [or(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
             let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
-            server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
+            let error = server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
+            assert!(error["message"].as_str().unwrap().starts_with("`where"), "{error}");
         }
         // Text that is not JSON can only be sent as a parameter.
         for text in ["", "{", "title", "{ 'title': 1 }", r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, "\u{0}", r#"{ "title": NaN }"#] {
@@ -163,6 +172,55 @@ on_both_engines! {
             let twice = format!("/api/v1/data/{path}where=%7B%7D&where=%7B%7D{extra}");
             admin.get(&twice).await.expect_error(400, invalid);
         }
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 3);
+    }
+
+    async fn bulk_calls_tools_and_blocks_refuse_what_a_list_refuses(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let mcp = Client::of(&admin).begin().await;
+        for condition in [
+            r#"{ "_or": [{}, 1] }"#,
+            r#"{ "_xor": [] }"#,
+            r#"{ "title": "a", "title": "a" }"#,
+            r#"{ "_or": [{ "tags": { "some": {}, "some": {} } }] }"#,
+            r#"{ "nothing": 1 }"#,
+            r#"{ "project": { "nothing": 1 } }"#,
+            r#"{ "project.owner.boss.boss": {} }"#,
+            r#"{ "tags": {} }"#,
+            r#"{ "tags": { "every": { "title": "a" } } }"#,
+            r#"{ "amount": { "near": 1 } }"#,
+            r#"{ "amount": { "in": [1, "x"] } }"#,
+            r#"{ "amount": { "is_null": false } }"#,
+            r#"{ "title": 1 }"#,
+            r#"{ "title": "$x" }"#,
+            r#"{ "title": "$key.id" }"#,
+        ] {
+            let expected = fault(&ask(&admin, "task", condition).await[0].json());
+            assert!(expected.1.starts_with("where"), "{condition}: {expected:?}");
+            for (method, values) in [("PATCH", r#", "values": { "done": true }"#), ("DELETE", "")] {
+                let request = admin.request(method, "/api/v1/data/task/bulk").header("content-type", "application/json");
+                let answer = server.send(request.body(format!(r#"{{ "where": {condition}{values} }}"#))).await;
+                assert_eq!((answer.status, fault(&answer.json())), (400, expected.clone()), "{method} {condition}: {}", answer.text);
+            }
+            for (tool, function) in [("query_data", ""), ("aggregate_data", r#""fn": "count", "#)] {
+                let called = mcp.call_text(tool, &format!(r#"{{ "object_name": "task", {function}"where": {condition} }}"#)).await;
+                let error: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| panic!("{tool} {condition}: {}", called.text));
+                assert_eq!((called.is_error, fault(&error)), (true, expected.clone()), "{tool} {condition}: {error}");
+            }
+            for (op, function) in [("query", ""), ("aggregate", r#""fn": "count", "#)] {
+                let query = format!(r#"{{ {function}"where": {condition} }}"#);
+                let input = json!({ "op": op, "object": "task", "json": query });
+                let refused = admin.post("/api/v1/blocks/parity/actions/run", input).await.data()["refused"].clone();
+                let error = json!({ "error": refused["code"], "message": refused["message"] });
+                assert_eq!(fault(&error), expected, "{op} in a block, {condition}: {refused}");
+            }
+        }
+        let rest = admin.get("/api/v1/data/task?done=true").await.json();
+        assert_eq!((&rest["pagination"]["totalCount"], &rest["data"][0]["title"]), (&json!(1), &json!("a")));
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 3);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use blockbase_tests::{Admin, Server};
+use blockbase_tests::{Admin, Server, test_block};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
 
@@ -36,14 +36,17 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
         Reach::Own => Some(json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" })),
         Reach::All => Some(json!({ "resource": object.name, "actions": ["read"] })),
     });
-    // MCP needs this grant in addition to those on the objects.
-    grants.chain([json!({ "resource": "data", "actions": ["read"] })]).collect()
+    // MCP and the block need these grants in addition to those on the objects.
+    let others = ["data", "parity:run"].map(|resource| json!({ "resource": resource, "actions": ["read"] }));
+    grants.chain(others).collect()
 }
 
 /// Makes a world on a server. Returns the world with the values that the server has given, and the callers.
 pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
     let (mut world, definitions) = worlds::world(seed);
     let admin = server.admin().await;
+    let installed = admin.install("", test_block("parity").await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
     for definition in &definitions {
         let made = admin.post("/api/v1/objects", definition.clone()).await;
         assert_eq!(made.status, 201, "{}", made.text);
