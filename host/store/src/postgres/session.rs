@@ -144,7 +144,7 @@ impl Session {
             if is_first {
                 is_first = false;
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                writer.tail(statement::total(row, columns.len())?);
+                writer.tail(statement::number(row, columns.len())?);
             }
             writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))
         })
