@@ -14,8 +14,10 @@ on_both_engines! {
         admin.relate(json!({ "name": "project", "kind": "many_to_one", "source": "item", "target": "project" })).await;
         let project = admin.make("project", json!({ "name": "marsh" })).await;
         for first in (0..RECORDS).step_by(1000) {
-            let record = |place: i64| json!({ "number": first + place, "title": format!("heron {place}"), "project_id": project });
-            let made = admin.post("/api/v1/data/item/bulk", json!({ "data": (0..1000).map(record).collect::<Vec<_>>() })).await;
+            let title = |place: i64| format!("heron {place}");
+            let record = |place: i64| json!({ "number": first + place, "title": title(place), "project_id": project });
+            let records: Vec<Value> = (0..1000).map(record).collect();
+            let made = admin.post("/api/v1/data/item/bulk", json!({ "data": records })).await;
             assert_eq!(made.status, 201, "{}", made.text);
         }
         let upwards = |from: i64, until: i64| (from..until).collect::<Vec<_>>();
