@@ -552,35 +552,30 @@ fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
 fn leading(parts: &[Condition]) -> Option<usize> {
     let is_leading = |part: &&Condition| matches!(part, Condition::Related(related) if !is_negated(related)) && !is_plain(part);
     let places = || parts.iter().enumerate().filter(|(_, part)| is_leading(part));
-    let is_found_by_index = |part: &Condition| matches!(part, Condition::Related(related) if is_found_by_index(related));
     places().find(|(_, part)| is_found_by_index(part)).or_else(|| places().next()).map(|(place, _)| place)
 }
 
-/// The tests that related rows have to meet, each by itself.
-fn tests_of(related: &Related) -> &[Condition] {
-    match &related.condition {
-        Condition::All(parts) => parts,
-        condition => std::slice::from_ref(condition),
+/// Whether an index leads to the related rows that meet a condition.
+fn is_found_by_index(part: &Condition) -> bool {
+    match part {
+        Condition::Related(related) => match &related.condition {
+            Condition::All(parts) => parts.iter().any(|part| is_indexed(&related.object, part)),
+            condition => is_indexed(&related.object, condition),
+        },
+        _ => false,
     }
-}
-
-/// Whether an index leads to the related rows that meet a condition. It may also lead to many others.
-fn is_found_by_index(related: &Related) -> bool {
-    tests_of(related).iter().any(|test| is_indexed(&related.object, test))
-}
-
-/// Whether indexes lead to exactly the related rows that meet a condition.
-fn is_found_by_index_only(related: &Related) -> bool {
-    let tests = tests_of(related);
-    !tests.is_empty() && tests.iter().all(|test| is_indexed(&related.object, test))
 }
 
 /// Whether an index leads to exactly the related rows of a condition, and links lead from them to the rows of a page. To judge the
 /// first rows of such a page by row can take long, because a row can have any number of links. The probe reads few rows.
 fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
+    let of_index = |related: &Related| match &related.condition {
+        Condition::All(parts) => !parts.is_empty() && parts.iter().all(|part| is_indexed(&related.object, part)),
+        condition => is_indexed(&related.object, condition),
+    };
     lead_of_page(object, parts).is_some_and(|lead| {
         let Condition::Related(related) = &parts[lead] else { return false };
-        matches!(related.shape, RelationShape::Linked { .. }) && is_found_by_index_only(related)
+        matches!(related.shape, RelationShape::Linked { .. }) && of_index(related)
     })
 }
 
