@@ -59,7 +59,7 @@ impl Session {
         ran.map(|_| ())
     }
 
-    pub(super) async fn end(&mut self, sql: &'static str) -> Result<(), DbError> {
+    pub(super) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         self.run(sql).await?;
         self.in_transaction = false;
         Ok(())
