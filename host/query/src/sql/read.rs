@@ -133,8 +133,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.finish()
 }
 
-/// The smallest offset with which Postgres reads the ids of the page first, and then its rows by their ids. Otherwise it would also
-/// compute the columns of each row that the offset skips, which takes as long as finding the row.
+/// The smallest offset with which Postgres reads the ids of the page first, and then its rows by their ids. Otherwise it would
+/// also compute the columns of each row that the offset skips, which takes as long as finding the row.
 const DEEP_OFFSET_MIN: u64 = 5_000;
 
 /// Whether Postgres reads a page by ids. A row whose cells are hidden is read only from the source that hides them.
