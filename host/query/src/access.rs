@@ -61,7 +61,7 @@ impl Access {
     /// `forbidden` with `field` if no grant allows all of them.
     pub fn naming<'c>(&self, object: &Object, columns: impl IntoIterator<Item = &'c str>) -> Result<Access> {
         let columns = columns.into_iter().filter_map(|name| object.column(name)).filter(|column| !column.is_system);
-        self.allowing(columns.map(|column| (column.name.as_str(), number_of_column(object, column))).collect())
+        self.allowing(columns.map(|column| (column.name.as_str(), number_of_column(object, column))))
     }
 
     /// The same access, for a change of links.
@@ -69,13 +69,14 @@ impl Access {
     /// # Errors
     /// `forbidden` with `field` if no grant allows it.
     pub fn linking(&self, relation: &Relation) -> Result<Access> {
-        self.allowing(vec![(relation.key.as_str(), number_of(relation))])
+        self.allowing(std::iter::once((relation.key.as_str(), number_of(relation))))
     }
 
-    fn allowing(&self, named: Vec<(&str, String)>) -> Result<Access> {
+    fn allowing<'n>(&self, named: impl Iterator<Item = (&'n str, String)>) -> Result<Access> {
         let Some(checks) = self.checks.as_ref().filter(|checks| !checks.iter().all(|check| check.write.is_all())) else {
             return Ok(self.clone());
         };
+        let named: Vec<(&str, String)> = named.collect();
         let refused = |check: &Check| named.iter().find(|(_, number)| !check.write.list(number));
         let places: Vec<usize> = (0..checks.len()).filter(|place| refused(&checks[*place]).is_none()).collect();
         if places.len() == checks.len() {

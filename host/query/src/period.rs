@@ -47,7 +47,9 @@ impl Period {
     pub fn fits(self, ty: ColumnType) -> bool {
         match self {
             Period::Hour => ty == ColumnType::Datetime,
-            _ => matches!(ty, ColumnType::Date | ColumnType::Datetime),
+            Period::Year | Period::Quarter | Period::Month | Period::Week | Period::Day => {
+                matches!(ty, ColumnType::Date | ColumnType::Datetime)
+            }
         }
     }
 
@@ -68,7 +70,7 @@ impl Period {
     pub(crate) fn first_second(self, seconds: i64) -> i64 {
         match self {
             Period::Hour => seconds.div_euclid(HOUR_S) * HOUR_S,
-            _ => {
+            Period::Year | Period::Quarter | Period::Month | Period::Week | Period::Day => {
                 let day = i32::try_from(seconds.div_euclid(DAY_S)).unwrap_or_default();
                 i64::from(self.first_day(day)) * DAY_S
             }

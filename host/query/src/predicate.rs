@@ -1,6 +1,6 @@
 //! Tests of one column, and the filters that become tests.
 
-use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, parse_filter_text};
+use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, listed, parse_filter_text};
 
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
 use crate::limits::LIST_ITEMS_MAX;
@@ -13,16 +13,36 @@ pub struct Predicate {
     pub test: Test,
 }
 
-/// How a column is compared with one value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    Equal,
-    /// Not equal, or null.
-    NotEqual,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
+listed! {
+    /// How a column is compared with one value.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Comparison {
+        Equal,
+        /// Not equal, or null.
+        NotEqual,
+        Greater,
+        GreaterOrEqual,
+        Less,
+        LessOrEqual,
+    }
+}
+
+impl Comparison {
+    pub(crate) const fn operator(self) -> Operator {
+        match self {
+            Comparison::Equal => Operator::Eq,
+            Comparison::NotEqual => Operator::Neq,
+            Comparison::Greater => Operator::Gt,
+            Comparison::GreaterOrEqual => Operator::Gte,
+            Comparison::Less => Operator::Lt,
+            Comparison::LessOrEqual => Operator::Lte,
+        }
+    }
+
+    /// The comparison that an operator makes. `None` if it does not compare with one value.
+    pub(crate) fn of(operator: Operator) -> Option<Comparison> {
+        Comparison::ALL.iter().copied().find(|comparison| comparison.operator() == operator)
+    }
 }
 
 /// The test of a predicate on its column.
@@ -45,6 +65,19 @@ pub enum Test {
 }
 
 impl Test {
+    /// The operator of the filter that becomes this test.
+    pub(crate) fn operator(&self) -> Operator {
+        match self {
+            Test::Compare(comparison, _) => comparison.operator(),
+            Test::In { negated: false, .. } => Operator::In,
+            Test::In { negated: true, .. } => Operator::Nin,
+            Test::IsNull => Operator::IsNull,
+            Test::IsNotNull => Operator::IsNotNull,
+            Test::Contains { fold_case: false, .. } => Operator::Like,
+            Test::Contains { fold_case: true, .. } => Operator::Ilike,
+        }
+    }
+
     /// Whether the test is true for null.
     pub(crate) fn holds_on_null(&self) -> bool {
         match self {

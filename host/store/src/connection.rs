@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_query::ddl::SearchMerge;
+use blockbase_query::plan::CreatePlan;
+use blockbase_query::sql::insert_params;
 use blockbase_query::{Dialect, Param, Statement};
 use blockbase_schema::Column;
 
@@ -191,28 +193,25 @@ impl Connection {
         }
     }
 
-    /// Runs an insert once for each set of values. Each set has as many values as the statement. `documents` are the new rows'
-    /// texts for the object's search index.
+    /// Runs the insert of one row (`sql`) for each of several new records of one object.
     ///
     /// # Errors
-    /// The first failure, with the position of its values.
-    pub async fn insert_each(
-        &mut self,
-        sql: String,
-        sets: Vec<Vec<Param>>,
-        object_id: i64,
-        documents: Vec<Option<String>>,
-    ) -> Result<(), (usize, DbError)> {
+    /// The first failure, with the index of its record.
+    pub async fn insert_each(&mut self, sql: String, plans: &[CreatePlan]) -> Result<(), (usize, DbError)> {
         let mut statement = Statement { sql, params: Vec::new() };
-        for (index, (params, document)) in sets.into_iter().zip(documents).enumerate() {
-            statement.params = params;
+        for (index, plan) in plans.iter().enumerate() {
+            statement.params.clear();
+            statement.params.extend(insert_params(plan));
             trace_sql(&statement.sql);
-            let executed = match &mut self.inner {
-                Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
-                Inner::Postgres(session) => session.execute(statement.clone()).await,
-            };
-            executed.map_err(|error| (index, error))?;
-            self.index_new_row(object_id, document);
+            match &mut self.inner {
+                Inner::Sqlite(connection) => {
+                    sqlite::execute(connection, &statement).map_err(|error| (index, error))?;
+                    self.index_new_row(plan.object.id, plan.search_document());
+                }
+                Inner::Postgres(session) => {
+                    session.execute(statement.clone()).await.map_err(|error| (index, error))?;
+                }
+            }
         }
         Ok(())
     }

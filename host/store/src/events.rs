@@ -8,7 +8,7 @@ use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 use uuid::Uuid;
 
 use crate::committed_event::{CommittedEvent, EventText};
-use crate::connection::{Connection, Inner};
+use crate::connection::{Connection, Emitted, Inner};
 use crate::deliveries::{VisibleEvents, topic_condition};
 use crate::dialect_sql::among;
 use crate::error::DbError;
@@ -200,12 +200,7 @@ impl Connection {
     /// # Errors
     /// [`DbError::EventsTooLarge`] if the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
-        let emitted = &mut self.effects.emitted;
-        emitted.events += events.len();
-        emitted.bytes += events.iter().map(|event| event.payload.len()).sum::<usize>();
-        if emitted.events > 1 && emitted.bytes > TRANSACTION_BYTES_MAX {
-            return Err(DbError::EventsTooLarge);
-        }
+        self.effects.emitted = self.emitted_with(&events)?;
         for event in &events {
             self.effects.topics.push(event.topic.clone());
             let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());
@@ -219,6 +214,22 @@ impl Connection {
                 Ok(())
             }
             Inner::Postgres(_) => self.emit_on_postgres(events).await,
+        }
+    }
+
+    /// Whether the transaction may emit these events, after those that it has emitted so far.
+    pub fn has_room_for_events(&self, events: &[NewEvent]) -> bool {
+        self.emitted_with(events).is_ok()
+    }
+
+    /// What the transaction has emitted when it has emitted these events too.
+    fn emitted_with(&self, events: &[NewEvent]) -> Result<Emitted, DbError> {
+        let Emitted { events: count, bytes } = self.effects.emitted;
+        let count = count + events.len();
+        let bytes = bytes + events.iter().map(|event| event.payload.len()).sum::<usize>();
+        match count > 1 && bytes > TRANSACTION_BYTES_MAX {
+            true => Err(DbError::EventsTooLarge),
+            false => Ok(Emitted { events: count, bytes }),
         }
     }
 

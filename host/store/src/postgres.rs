@@ -6,6 +6,7 @@
 mod session;
 mod statement;
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -227,7 +228,7 @@ impl Postgres {
             session.run(SCHEMA_LOCK_TIMEOUT).await?;
         }
         let mut connection = Connection::new(Inner::Postgres(session));
-        let answer = match write_body(&mut connection, body).await {
+        let answer = match body(&mut connection).await {
             Ok(answer) => answer,
             Err(error) => {
                 if let Inner::Postgres(session) = connection.inner {
@@ -237,7 +238,7 @@ impl Postgres {
             }
         };
         if let Inner::Postgres(mut session) = connection.inner {
-            session.end("COMMIT").await?;
+            session.end(commit_with(&connection.effects.counts)).await?;
         }
         if let Some(commit) = connection.effects.commit() {
             (self.on_commit)(commit);
@@ -312,20 +313,30 @@ fn begin_snapshot(tables: &[String]) -> String {
     }
 }
 
-async fn write_body<T, F>(connection: &mut Connection, body: F) -> Result<T>
-where
-    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
-{
-    let answer = body(connection).await?;
-    let mut differences = std::collections::BTreeMap::new();
-    for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {
+/// The statement that commits a write. In the same round trip, it writes the changes of the stored counts: each is a row, so that
+/// writers of one object never wait for each other. `fold_counts` adds the rows up.
+fn commit_with(counts: &[(i64, i64)]) -> String {
+    let mut differences: BTreeMap<i64, i64> = BTreeMap::new();
+    for &(object_id, difference) in counts {
         *differences.entry(object_id).or_insert(0) += difference;
     }
-    for (object_id, difference) in differences {
-        // Each difference is a row, so that writers of one object never wait for each other. `fold_counts` adds them up.
-        connection
-            .run("INSERT INTO svc_counts (object_id, rows) VALUES ($1, $2)", vec![object_id.into(), i64::into(difference)])
-            .await?;
+    let rows: Vec<String> = differences.iter().map(|(object_id, difference)| format!("({object_id}, {difference})")).collect();
+    match rows.is_empty() {
+        true => "COMMIT".to_owned(),
+        false => format!("INSERT INTO svc_counts (object_id, rows) VALUES {}; COMMIT", rows.join(", ")),
     }
-    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_has_one_count_for_each_object() {
+        assert_eq!(commit_with(&[]), "COMMIT");
+        assert_eq!(
+            commit_with(&[(8, 1), (7, 2), (8, -4)]),
+            "INSERT INTO svc_counts (object_id, rows) VALUES (7, 2), (8, -3); COMMIT"
+        );
+    }
 }

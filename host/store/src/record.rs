@@ -37,8 +37,8 @@ impl RecordsMax {
 /// The values that a statement selects after its columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExtraValues {
-    /// The row's version, if the statement selects it. It is the first of these values.
-    pub(crate) version: Option<i64>,
+    /// The first of these values: the row's version, or the total of a list.
+    pub(crate) first: Option<i64>,
     /// The next value: SQLite's rowid, or a flag as 0 or 1.
     pub(crate) tail: Option<i64>,
 }
@@ -64,7 +64,12 @@ impl Record {
     /// # Errors
     /// If the statement did not select it.
     pub fn version(&self) -> Result<i64, DbError> {
-        self.extra.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
+        self.extra.first.ok_or_else(|| DbError::Other("a record was read without its version".into()))
+    }
+
+    /// The total that a list selects in place of a version. It is the same in each row.
+    pub fn total(&self) -> Option<i64> {
+        self.extra.first
     }
 
     /// SQLite's rowid, or the flag of an upsert on Postgres. `None` if the statement selected neither.

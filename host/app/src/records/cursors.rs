@@ -68,7 +68,7 @@ impl CursorPaginationAnswer {
 }
 
 /// The maximum number of levels of lists and objects in a condition as JSON: its own levels, the lists between them, and a value.
-const LEVELS_MAX: usize = 3 * condition::LEVELS_MAX;
+const JSON_LEVELS_MAX: usize = 3 * condition::LEVELS_MAX;
 
 /// The purpose for which the cursors of a list are sealed.
 pub(crate) struct CursorPurpose(String);
@@ -154,7 +154,7 @@ fn owner(caller: &Caller) -> Value {
 /// A document that nests more deeply than any condition stays as it is too. It can be the value of an operator that ignores it.
 fn written_alike(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
-    let written = write_alike(&mut out, text, LEVELS_MAX).and_then(|()| String::from_utf8(out).ok());
+    let written = write_alike(&mut out, text, JSON_LEVELS_MAX).and_then(|()| String::from_utf8(out).ok());
     written.unwrap_or_else(|| text.to_owned())
 }
 
@@ -261,11 +261,11 @@ mod tests {
             assert_ne!(written_alike(one), written_alike(two));
         }
         // A document that nests too deeply stays as it is, however deeply it nests.
-        for levels in [LEVELS_MAX + 1, 100_000] {
+        for levels in [JSON_LEVELS_MAX + 1, 100_000] {
             let deep = format!("{}1 {}", "[".repeat(levels), "]".repeat(levels));
             assert_eq!(written_alike(&deep), deep);
         }
-        let deepest = format!("{}1 {}", "[".repeat(LEVELS_MAX), "]".repeat(LEVELS_MAX));
+        let deepest = format!("{}1 {}", "[".repeat(JSON_LEVELS_MAX), "]".repeat(JSON_LEVELS_MAX));
         assert_eq!(written_alike(&deepest), deepest.replace(' ', ""));
         for bad in ["", " ", "{", "[1,]", "\"", "x y", "{\"a\":}", "1 2"] {
             assert_eq!(written_alike(bad), bad);

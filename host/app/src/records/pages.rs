@@ -186,9 +186,9 @@ pub(crate) async fn run_list(
             let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len(), rows_max).await.map_err(on)?;
             let has_more = records.len() > rows_max;
             records.truncate(rows_max);
-            let count = records.len();
+            let (count, kept) = (records.len(), records.first().and_then(Record::total));
             let texts = expanded(connection, &plan.expand, records, &|column| place_of(&plan, column), &mut budget).await?;
-            (texts.join(&b','), count, has_more, None)
+            (texts.join(&b','), count, has_more, kept)
         }
     };
     let has_previous_page = paging.has_previous_page();

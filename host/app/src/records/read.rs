@@ -217,7 +217,7 @@ impl App {
             let read_page = |is_of_one_moment: bool| {
                 let read = Read {
                     schema: registry.version,
-                    cost: cost(&plan.selection),
+                    cost: cost_of_list(&plan),
                     tables_of_one_moment: is_of_one_moment.then(|| tables_of_list(&plan)),
                 };
                 let (plan, window) = (Arc::clone(&plan), window.clone());
@@ -405,6 +405,15 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
         _ => format!("`{of}` has no relation `{}`, so `expand` leaves it out.", excerpt(&path)),
     };
     unknown.into_iter().map(sentence).collect()
+}
+
+/// The smallest offset of a scan. The rows before the page are read one by one, and on SQLite so many rows take more steps than a
+/// read of unknown cost may take.
+const SCANNED_OFFSET_MIN: u64 = 20_000;
+
+/// The cost of a list, as far as its plan shows it.
+fn cost_of_list(plan: &ListPlan) -> Cost {
+    if plan.paging.offset >= SCANNED_OFFSET_MIN { Cost::Scan } else { cost(&plan.selection) }
 }
 
 /// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.

@@ -207,7 +207,7 @@ pub(super) fn matching(arguments: &Arguments) -> Result<ListRequest> {
         Ok(Filter { field: document.field, operator: Operator::parse(&document.operator)?, value })
     });
     let filters = filters.collect::<Result<_>>()?;
-    let search = arguments.read("search")?;
+    let search = arguments.read(ListParameter::Search.name())?;
     let condition = arguments.json(ListParameter::Where.name()).map(|text| RawValue::from_string(text.to_owned())).transpose();
     let wheres = condition.map_err(Error::internal)?.map(Where::Json).into_iter().collect();
     Ok(ListRequest { search, filters, wheres, ..ListRequest::default() })

@@ -159,7 +159,7 @@ impl Root {
             [
                 field("filter", Input::Filter.required().list()),
                 field(ListParameter::Where.name(), Input::Where(view.related(object))),
-                field("search", Input::Scalar(Scalar::String)),
+                field(ListParameter::Search.name(), Input::Scalar(Scalar::String)),
             ]
         };
         let id = || field("id", Input::Scalar(Scalar::Id).required());

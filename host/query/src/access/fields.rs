@@ -439,9 +439,9 @@ struct CachedShapes {
 }
 
 /// The maximum number of registries that are kept. Sets of roles that know the same fields share one.
-const REGISTRIES_MAX: usize = 64;
+const REGISTRIES_KEPT_MAX: usize = 64;
 /// The maximum number of objects that are kept.
-const OBJECTS_MAX: usize = 4096;
+const OBJECTS_KEPT_MAX: usize = 4096;
 
 impl Shapes {
     pub(super) fn numbers(&self, registry: &Registry, object: &Object) -> Arc<Numbers> {
@@ -466,7 +466,7 @@ impl Shapes {
     fn object(&self, version: i64, key: (i64, Known, bool), reduce: impl FnOnce() -> Object) -> Arc<Object> {
         let mut kept = self.0.lock();
         let Some(kept) = kept.of(version) else { return Arc::new(reduce()) };
-        if kept.objects.len() >= OBJECTS_MAX {
+        if kept.objects.len() >= OBJECTS_KEPT_MAX {
             kept.objects.clear();
         }
         Arc::clone(kept.objects.entry(key).or_insert_with(|| Arc::new(reduce())))
@@ -496,7 +496,7 @@ impl Shapes {
         };
         let reduced = Arc::new(registry.reduced(objects, is_known));
         if let Some(kept) = self.0.lock().of(registry.version) {
-            if kept.registries.len() >= REGISTRIES_MAX {
+            if kept.registries.len() >= REGISTRIES_KEPT_MAX {
                 kept.registries.remove(0);
             }
             kept.registries.push((known.clone(), Arc::clone(&reduced)));

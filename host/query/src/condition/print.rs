@@ -3,8 +3,7 @@
 use blockbase_schema::{Object, Value, json};
 
 use super::{Condition, Quantifier, Related, RowsAsked};
-use crate::operator::Operator;
-use crate::predicate::{Comparison, Predicate, Test};
+use crate::predicate::{Predicate, Test};
 
 impl Condition {
     /// The condition on rows of `object` as JSON. Reading it again gives the same condition.
@@ -59,63 +58,38 @@ fn write_related(out: &mut Vec<u8>, related: &Related) {
 
 fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
     let column = &object.columns[predicate.column];
-    let mut values = Vec::new();
-    let operators: Vec<(Operator, Vec<u8>)> = match &predicate.test {
-        Test::IsNull => vec![(Operator::IsNull, b"true".to_vec())],
-        Test::IsNotNull => vec![(Operator::IsNotNull, b"true".to_vec())],
-        Test::Compare(comparison, value) => {
-            let operator = match comparison {
-                Comparison::Equal => Operator::Eq,
-                Comparison::NotEqual => Operator::Neq,
-                Comparison::Greater => Operator::Gt,
-                Comparison::GreaterOrEqual => Operator::Gte,
-                Comparison::Less => Operator::Lt,
-                Comparison::LessOrEqual => Operator::Lte,
-            };
-            write_value(&mut values, value);
-            vec![(operator, values)]
+    let operator = predicate.test.operator().name();
+    let operands: Vec<Vec<u8>> = match &predicate.test {
+        Test::IsNull | Test::IsNotNull => vec![b"true".to_vec()],
+        Test::Compare(_, value) => vec![written(value)],
+        Test::In { values, .. } => {
+            let items = values.iter().map(written).collect::<Vec<_>>().join(&b',');
+            vec![[b"[", items.as_slice(), b"]"].concat()]
         }
-        Test::In { values: items, negated } => {
-            values.push(b'[');
-            for item in items {
-                if values.len() > 1 {
-                    values.push(b',');
-                }
-                write_value(&mut values, item);
-            }
-            values.push(b']');
-            vec![(if *negated { Operator::Nin } else { Operator::In }, values)]
-        }
-        Test::Contains { texts, fold_case } => {
-            let operator = if *fold_case { Operator::Ilike } else { Operator::Like };
-            let written = |text: &String| {
-                let mut out = Vec::new();
-                write_value(&mut out, &Value::Text(text.clone()));
-                out
-            };
-            texts.iter().map(|text| (operator, written(text))).collect()
-        }
+        Test::Contains { texts, .. } => texts.iter().map(|text| written(&Value::Text(text.clone()))).collect(),
     };
     // A JSON object can have each operator only once, so several texts become several tests.
-    let is_list = operators.len() > 1;
+    let is_list = operands.len() > 1;
     out.extend_from_slice(if is_list { b"{\"_and\":[" } else { b"" });
-    for (index, (operator, value)) in operators.into_iter().enumerate() {
+    for (index, operand) in operands.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         out.push(b'{');
         json::write_string(out, &column.name);
-        out.extend_from_slice(format!(":{{\"{}\":", operator.name()).as_bytes());
-        out.extend_from_slice(&value);
+        out.extend_from_slice(format!(":{{\"{operator}\":").as_bytes());
+        out.extend_from_slice(operand);
         out.extend_from_slice(b"}}");
     }
     out.extend_from_slice(if is_list { b"]}" } else { b"" });
 }
 
-/// Writes a value as an operand. A text that begins with `$` gets a second `$`, because it would be read as a variable.
-fn write_value(out: &mut Vec<u8>, value: &Value) {
+/// A value as an operand. A text that begins with `$` gets a second `$`, because it would be read as a variable.
+fn written(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
     match value {
-        Value::Text(text) if text.starts_with('$') => json::write_string(out, &format!("${text}")),
-        value => value.write_json(out),
+        Value::Text(text) if text.starts_with('$') => json::write_string(&mut out, &format!("${text}")),
+        value => value.write_json(&mut out),
     }
+    out
 }

@@ -427,18 +427,16 @@ impl Reader<'_> {
                 false => Cow::Owned(serde_json::to_string(&items).map_err(Error::internal)?),
             }));
         }
-        let Some(end) = column.out_of_type(&value) else { return Ok(Ok(value)) };
-        let any = Condition::Test(Predicate { column: index, test: Test::IsNotNull });
-        Ok(match (operator, end) {
-            (Operator::Eq, _)
-            | (Operator::Gt | Operator::Gte, Ordering::Greater)
-            | (Operator::Lt | Operator::Lte, Ordering::Less) => Err(Condition::FALSE),
-            (Operator::Neq, _) => Err(Condition::TRUE),
-            (Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte, _) => Err(any),
-            (Operator::In | Operator::Nin | Operator::Like | Operator::Ilike | Operator::IsNull | Operator::IsNotNull, _) => {
-                Ok(value)
+        let (Some(comparison), Some(end)) = (Comparison::of(operator), column.out_of_type(&value)) else { return Ok(Ok(value)) };
+        Ok(Err(match (comparison, end) {
+            (Comparison::Equal, _)
+            | (Comparison::Greater | Comparison::GreaterOrEqual, Ordering::Greater)
+            | (Comparison::Less | Comparison::LessOrEqual, Ordering::Less) => Condition::FALSE,
+            (Comparison::NotEqual, _) => Condition::TRUE,
+            (Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _) => {
+                Condition::Test(Predicate { column: index, test: Test::IsNotNull })
             }
-        })
+        }))
     }
 
     /// A single value with its variable resolved.

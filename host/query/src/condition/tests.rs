@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::access::{Access, Action, Clause, Decision, Permissions};
+use crate::operator::{Operand, Operator};
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {
@@ -470,5 +471,21 @@ fn a_stored_condition_reads_back_and_follows_renames() {
     assert_eq!(stored(r#"{"nothing":1}"#), None);
     for gone in [r##"{"#1:99":1}"##, r##"{"#2:1":1}"##, r#"{"@9>":{}}"#, r#"{"title":1}"#, "[]", r#"{"_and":{}}"#] {
         assert_eq!(Clause::new(gone).named(&registry, object), None, "{gone}");
+    }
+}
+
+#[test]
+fn each_test_knows_the_operator_that_makes_it() {
+    for operator in Operator::ALL {
+        let (field, operand) = match operator.operand() {
+            Operand::Ordered | Operand::Value => ("count", "1"),
+            Operand::Text => ("title", "\"a\""),
+            Operand::List => ("count", "[1]"),
+            Operand::Nothing => ("count", "true"),
+        };
+        let name = operator.name();
+        let condition = task(&format!(r#"{{"{field}":{{"{name}":{operand}}}}}"#)).expect("a condition");
+        let Condition::Test(predicate) = condition else { panic!("{name} makes {condition:?}") };
+        assert_eq!(predicate.test.operator(), *operator);
     }
 }

@@ -83,7 +83,7 @@ impl ListPlan {
     /// no total.
     pub fn counts_with_page(&self, dialect: Dialect) -> bool {
         // On SQLite, another statement in the same transaction costs almost nothing.
-        dialect == Dialect::Postgres && self.with_count && self.cursor.is_none() && self.expand.is_empty()
+        dialect == Dialect::Postgres && self.with_count && self.cursor.is_none()
     }
 
     /// Whether an index contains the rows in the list's order, so that nothing has to be sorted.

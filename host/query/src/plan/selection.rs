@@ -122,7 +122,7 @@ impl Selection {
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
         let filters = self.tests().flat_map(|predicate| match &predicate.test {
             Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
-            _ => &[],
+            Test::Contains { .. } | Test::Compare(..) | Test::In { .. } | Test::IsNull | Test::IsNotNull => &[],
         });
         if !object.has_search_index() {
             return None;

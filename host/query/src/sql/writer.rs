@@ -436,7 +436,7 @@ impl Writer {
             Test::Compare(Comparison::NotEqual, _) => None,
             Test::Compare(..) => dialect.index_lead(column, &name, false),
             Test::In { negated: false, values } if !values.contains(&Value::Null) => dialect.index_lead(column, &name, false),
-            _ => None,
+            Test::In { .. } | Test::IsNull | Test::IsNotNull | Test::Contains { .. } => None,
         };
         let test = self.test(column, &name, &predicate.test);
         match lead {

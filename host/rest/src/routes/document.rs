@@ -62,7 +62,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     for of_area in [
         data::filters_document::schemas(),
         data::where_document::schemas(),
-        schema::document::schemas(),
+        schema::schemas(),
         auth::document::schemas(),
         accounts::document::schemas(),
     ] {
@@ -79,7 +79,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     }
     data::document::batch(&mut paths, service.bulk_records_max);
     blocks::actions_document::describe(&mut paths, &mut components, actions);
-    schema::document::describe(&mut paths);
+    schema::describe(&mut paths);
     of_service::probes_document::describe(&mut paths);
     of_service::document::describe(&mut paths);
     blocks::document::describe(&mut paths);
@@ -90,7 +90,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     me::document::describe(&mut paths);
     accounts::document::describe(&mut paths);
     events::document::describe(&mut paths);
-    tasks::document::describe(&mut paths);
+    tasks::describe(&mut paths);
     let (paths, of_answers) = paths.into_parts();
     components.schemas.extend(carried);
     components.schemas.extend(of_answers);

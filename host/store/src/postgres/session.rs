@@ -59,7 +59,7 @@ impl Session {
         ran.map(|_| ())
     }
 
-    pub(super) async fn end(&mut self, sql: &'static str) -> Result<(), DbError> {
+    pub(super) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         self.run(sql).await?;
         self.in_transaction = false;
         Ok(())
@@ -144,7 +144,7 @@ impl Session {
             if is_first {
                 is_first = false;
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                writer.tail(statement::total(row, columns.len())?);
+                writer.tail(statement::number(row, columns.len())?);
             }
             writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))
         })

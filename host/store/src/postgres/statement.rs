@@ -139,16 +139,15 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
     Ok(())
 }
 
-/// The version and the flag, which a statement selects after its columns.
+/// The version or the total, and the flag, which a statement selects after its columns.
 pub(super) fn extra(row: &PgRow, columns: usize) -> Result<ExtraValues, DbError> {
-    let width = row.columns().len();
-    let version = (width > columns).then(|| row.try_get::<i64, _>(columns)).transpose().map_err(db_error)?;
-    let flag = (width > columns + 1).then(|| row.try_get::<bool, _>(columns + 1)).transpose().map_err(db_error)?;
-    Ok(ExtraValues { version, tail: flag.map(i64::from) })
+    let flag = row.columns().len() > columns + 1;
+    let flag = flag.then(|| row.try_get::<bool, _>(columns + 1)).transpose().map_err(db_error)?;
+    Ok(ExtraValues { first: number(row, columns)?, tail: flag.map(i64::from) })
 }
 
-/// The number that a list selects after its columns.
-pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
+/// The number that a statement selects after its columns: a version, or the total of a list.
+pub(super) fn number(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
     match row.columns().len() > columns {
         true => row.try_get::<Option<i64>, _>(columns).map_err(db_error),
         false => Ok(None),

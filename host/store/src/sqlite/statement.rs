@@ -298,7 +298,7 @@ fn record_of(
     ty: impl Fn(usize) -> ColumnType,
 ) -> Result<Record, DbError> {
     let number = |place: usize| (place < width).then(|| row.get::<_, i64>(place)).transpose().map_err(db_error);
-    let extra = ExtraValues { version: number(columns)?, tail: number(columns + 1)? };
+    let extra = ExtraValues { first: number(columns)?, tail: number(columns + 1)? };
     writer.record(hidden, extra, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
 }
 

@@ -4,6 +4,7 @@
 mod answers;
 mod cost;
 mod moments;
+mod pages;
 mod room;
 mod texts;
 

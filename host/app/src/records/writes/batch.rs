@@ -361,22 +361,19 @@ impl Batch {
         while !left.is_empty() {
             let first = answers.answers.len();
             let size = group_in_front(connection.dialect(), &left, |place| wanted.contains_key(&(first + place)));
-            let group: Vec<Ready> = left.drain(..size).collect();
-            let indices = (first..first + size).map(|index| self.index_in_errors(index));
-            let is_done = match size {
-                1 => false,
-                _ => {
-                    let done = create_together(connection, context, &group, indices, &mut savepoint).await;
-                    done.map_err(|error| self.failed(first, error))?
+            if size > 1 {
+                let group = &left.make_contiguous()[..size];
+                let indices = (first..first + size).map(|index| self.index_in_errors(index));
+                let done = create_together(connection, context, group, indices, &mut savepoint).await;
+                if done.map_err(|error| self.failed(first, error))? {
+                    for (index, plan) in (first..).zip(left.drain(..size).filter_map(Ready::into_create)) {
+                        answers.push(WriteAnswer::Created(answer_of(plan))).map_err(|error| self.failed(index, error))?;
+                    }
+                    continue;
                 }
-            };
-            if is_done {
-                for (index, plan) in (first..).zip(group.into_iter().filter_map(Ready::into_create)) {
-                    answers.push(WriteAnswer::Created(answer_of(plan))).map_err(|error| self.failed(index, error))?;
-                }
-                continue;
             }
-            for (index, ready) in (first..).zip(group) {
+            for index in first..first + size {
+                let Some(ready) = left.pop_front() else { break };
                 context.operation = self.index_in_errors(index);
                 let request = &self.operations[index].request;
                 let run = run_one(connection, context, (ready, request), &results, wanted.get(&index));

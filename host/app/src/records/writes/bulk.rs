@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
-use blockbase_query::{Access, Dialect, Param, Scope, sql};
+use blockbase_query::{Access, Dialect, Scope, sql};
 use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
@@ -42,10 +42,7 @@ pub(crate) async fn insert_many(
     }
     let one = sql::insert(dialect, object, &[first]).sql;
     let inserted = match dialect {
-        Dialect::Sqlite => {
-            let documents = plans.iter().map(CreatePlan::search_document).collect();
-            connection.insert_each(one, sets(&plans), object.id, documents).await
-        }
+        Dialect::Sqlite => connection.insert_each(one, &plans).await,
         Dialect::Postgres => insert_in_chunks(connection, object, &plans, one).await,
     };
     if let Err((index, error)) = inserted {
@@ -59,11 +56,6 @@ pub(crate) async fn insert_many(
     }
     connection.emit_all(events).await?;
     Ok(plans.into_iter().map(|plan| plan.id).collect())
-}
-
-/// The values of each row.
-fn sets(plans: &[CreatePlan]) -> Vec<Vec<Param>> {
-    plans.iter().map(|plan| sql::insert_params(plan).collect()).collect()
 }
 
 /// Inserts many rows with each statement. If a statement fails, its rows are inserted one by one to find the row that fails.
@@ -81,8 +73,7 @@ async fn insert_in_chunks(
         let statement = sql::insert(connection.dialect(), object, &chunk.iter().collect::<Vec<_>>());
         let Err(error) = connection.execute(statement).await else { continue };
         connection.back_to_savepoint(savepoint).await.map_err(|error| (first, error))?;
-        let documents = vec![None; chunk.len()];
-        let inserted = connection.insert_each(one.clone(), sets(chunk), object.id, documents).await;
+        let inserted = connection.insert_each(one.clone(), chunk).await;
         inserted.map_err(|(index, error)| (first + index, error))?;
         // The rows failed before and succeed now, so another transaction must have been the cause.
         drop(error);

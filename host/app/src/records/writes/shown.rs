@@ -20,7 +20,7 @@ use crate::records::read::cost_of;
 use crate::records::versions::RecordAnswer;
 
 /// The maximum number of written records that are read together.
-const RECORDS_AT_ONCE: usize = 100;
+const RECORDS_READ_AT_ONCE: usize = 100;
 
 /// The part of a written record that its writer sees.
 #[derive(Clone, Copy)]
@@ -133,7 +133,7 @@ impl App {
         let mut bytes_left = bytes_max;
         for (name, ids) in to_read {
             let ids: Vec<Uuid> = ids.into_iter().collect();
-            for ids in ids.chunks(RECORDS_AT_ONCE) {
+            for ids in ids.chunks(RECORDS_READ_AT_ONCE) {
                 // If a part cannot be read, the parts before it are still shown.
                 let Ok(found) = self.read_cells(caller, name, ids, bytes_left).await else { break };
                 bytes_left = bytes_left.saturating_sub(found.iter().map(|(_, record)| record.json.len()).sum());

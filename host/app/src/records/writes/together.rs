@@ -83,6 +83,14 @@ pub(super) async fn create_together(
         }
     }
     let plans: Vec<&CreatePlan> = creates.iter().map(|(plan, _)| *plan).collect();
+    let mut events = Vec::with_capacity(plans.len());
+    for plan in &plans {
+        events.extend(created_event(context, plan)?);
+    }
+    if !connection.has_room_for_events(&events) {
+        context.touched = touched;
+        return Ok(false);
+    }
     let savepoint = connection.savepoint_here(savepoint).await?;
     match connection.execute(sql::insert(connection.dialect(), &object, &plans)).await {
         Ok(_) => {}
@@ -100,10 +108,6 @@ pub(super) async fn create_together(
         Err(error) => return Err(error.on(&object)),
     }
     connection.count_rows(object.id, i64::try_from(plans.len()).unwrap_or(i64::MAX));
-    let mut events = Vec::with_capacity(plans.len());
-    for plan in plans {
-        events.extend(created_event(context, plan)?);
-    }
     connection.emit_all(events).await?;
     for ((plan, access), index) in creates.iter().zip(indices) {
         context.operation = index;
