@@ -100,7 +100,7 @@ impl<'a> Subject<'a> {
             Some((cluster, name, _)) => Database::Postgres(cluster.connect(name).await),
             None => {
                 let driver = rusqlite::Connection::open(self.directory.path().join("svc-data/svc.db")).unwrap();
-                driver.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+                driver.busy_timeout(Duration::from_secs(60)).unwrap();
                 Database::Sqlite(driver)
             }
         }

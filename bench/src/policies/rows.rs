@@ -8,10 +8,11 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use super::Options;
-use super::teams::{Teams, tasks_of, user_with};
+use super::teams::{Teams, tasks_of};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::fill::{BULK_RECORDS, bulk, code, priorities, record, title};
+use crate::identity::user_with;
 use crate::load::{MakeRequest, exchange, request};
 use crate::report::{Table, grouped};
 use crate::run::REST;

@@ -106,7 +106,13 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
-            let page = Page { keys: &keys, is_by_creation: is_by_creation(plan), limit, offset };
+            let page = Page {
+                keys: &keys,
+                is_by_creation: is_by_creation(plan),
+                descends: plan.order[0].1 != part.is_reversed,
+                limit,
+                offset,
+            };
             let tests = writer.page_tests(&plan.object, &plan.selection, &page);
             writer.where_clause(&tests);
         }

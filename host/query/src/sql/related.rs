@@ -58,6 +58,8 @@ pub(super) struct Page<'a> {
     pub(super) keys: &'a str,
     /// Whether the rows of one foreign key are in this order in the index of the foreign key.
     pub(super) is_by_creation: bool,
+    /// Whether the first key of the order descends.
+    pub(super) descends: bool,
     pub(super) limit: i64,
     pub(super) offset: i64,
 }
@@ -243,19 +245,7 @@ impl Writer {
                 let key = key_of(object, related);
                 if page.has_heads() && matches!(related.shape, RelationShape::Forward { .. }) {
                     let are_very_few = format!("(NOT ({is_full}) AND (SELECT count(*) FROM svc_found) <= {HEADS_MAX})");
-                    let mut tests = vec![format!("{table}.{key} = svc_found.svc_key")];
-                    tests.extend(others.iter().cloned());
-                    // A table of SQLite's FROM cannot refer to the tables before it, but the argument of a function can.
-                    self.add_table(
-                        "svc_heads",
-                        format!(
-                            "SELECT svc_head.value AS svc_place FROM svc_found CROSS JOIN json_each((SELECT \
-                             json_group_array(svc_rowid) FROM (SELECT svc_rowid FROM {table} WHERE {} ORDER BY {} LIMIT {rows}))) \
-                             AS svc_head WHERE {are_very_few}",
-                            tests.join(" AND "),
-                            page.keys
-                        ),
-                    );
+                    self.heads(object, page, &others, rows, (&key, &are_very_few));
                     has_heads = Some(are_very_few);
                 }
                 Some((format!("{key} IN (SELECT svc_key FROM svc_found WHERE {has_few})"), has_few))
@@ -278,6 +268,37 @@ impl Writer {
             None => has_few,
         };
         Some(Probed { has_few, has_heads: has_heads.is_some() })
+    }
+
+    /// Adds `svc_heads`, which has the first rows of the page among those that have one of the keys of `svc_found`. It is empty
+    /// unless there `are_very_few` keys.
+    ///
+    /// The index of the foreign key has the rows of each key in the order of their creation. If one key has as many rows as the
+    /// page needs, the page has no rows that come after these. So `svc_bound` is the time of creation of the last one of them, from
+    /// the key for which it is best. No rows beyond it are read.
+    fn heads(&mut self, object: &Object, page: &Page<'_>, others: &[String], rows: &str, (key, are_very_few): (&str, &str)) {
+        let table = quote(object.name());
+        let created_at = format!("{table}.{}", quote(system::CREATED_AT));
+        let mut tests = vec![format!("{table}.{key} = svc_found.svc_key")];
+        tests.extend(others.iter().cloned());
+        let tests = tests.join(" AND ");
+        // Times are texts. Without a bound all of them pass the test: every text comes after the empty one, and before any blob.
+        let (best, within, all) = if page.descends { ("max", ">=", "''") } else { ("min", "<=", "x''") };
+        let keys = page.keys;
+        self.add_table(
+            "svc_bound",
+            format!(
+                "SELECT {best}((SELECT {created_at} FROM {table} WHERE {tests} ORDER BY {keys} LIMIT 1 OFFSET {rows} - 1)) AS svc_at \
+                 FROM svc_found WHERE {are_very_few}"
+            ),
+        );
+        self.add_table(
+            "svc_heads",
+            format!(
+                "SELECT {table}.svc_rowid AS svc_place FROM svc_found CROSS JOIN {table} ON {tests} AND {created_at} {within} \
+                 coalesce((SELECT svc_at FROM svc_bound), {all}) WHERE {are_very_few} ORDER BY {keys} LIMIT {rows}"
+            ),
+        );
     }
 
     /// Writes the tests of a selection that read no related rows, or only one.
