@@ -238,7 +238,10 @@ impl Postgres {
             }
         };
         if let Inner::Postgres(mut session) = connection.inner {
-            session.end(commit_with(&connection.effects.counts)).await?;
+            if let Err(error) = session.end(commit_with(&connection.effects.counts)).await {
+                session.end_later("ROLLBACK");
+                return Err(error.into());
+            }
         }
         if let Some(commit) = connection.effects.commit() {
             (self.on_commit)(commit);
@@ -320,7 +323,8 @@ fn commit_with(counts: &[(i64, i64)]) -> String {
     for &(object_id, difference) in counts {
         *differences.entry(object_id).or_insert(0) += difference;
     }
-    let rows: Vec<String> = differences.iter().map(|(object_id, difference)| format!("({object_id}, {difference})")).collect();
+    let rows = differences.iter().filter(|(_, difference)| **difference != 0);
+    let rows: Vec<String> = rows.map(|(object_id, difference)| format!("({object_id}, {difference})")).collect();
     match rows.is_empty() {
         true => "COMMIT".to_owned(),
         false => format!("INSERT INTO svc_counts (object_id, rows) VALUES {}; COMMIT", rows.join(", ")),
@@ -333,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_commit_has_one_count_for_each_object() {
-        assert_eq!(commit_with(&[]), "COMMIT");
+        assert_eq!([commit_with(&[]), commit_with(&[(7, 1), (7, -1)])], ["COMMIT", "COMMIT"]);
         assert_eq!(
             commit_with(&[(8, 1), (7, 2), (8, -4)]),
             "INSERT INTO svc_counts (object_id, rows) VALUES (7, 2), (8, -3); COMMIT"

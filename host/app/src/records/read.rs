@@ -9,8 +9,8 @@ use blockbase_query::groups::GroupsPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, Selection};
 use blockbase_query::{
-    Access, Action, AggregateRequest, Bounds, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where,
-    expand, sql,
+    Access, Action, AggregateRequest, Bounds, Dialect, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope,
+    Where, expand, sql,
 };
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, Read, Record, RecordsMax};
@@ -217,7 +217,7 @@ impl App {
             let read_page = |is_of_one_moment: bool| {
                 let read = Read {
                     schema: registry.version,
-                    cost: cost_of_list(&plan),
+                    cost: cost_of_list(&plan, self.store.dialect()),
                     tables_of_one_moment: is_of_one_moment.then(|| tables_of_list(&plan)),
                 };
                 let (plan, window) = (Arc::clone(&plan), window.clone());
@@ -407,13 +407,16 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
     unknown.into_iter().map(sentence).collect()
 }
 
-/// The smallest offset of a scan. The rows before the page are read one by one, and on SQLite so many rows take more steps than a
+/// The smallest offset of a scan on SQLite. The rows before the page are read one by one, and so many rows take more steps than a
 /// read of unknown cost may take.
 const SCANNED_OFFSET_MIN: u64 = 20_000;
 
 /// The cost of a list, as far as its plan shows it.
-fn cost_of_list(plan: &ListPlan) -> Cost {
-    if plan.paging.offset >= SCANNED_OFFSET_MIN { Cost::Scan } else { cost(&plan.selection) }
+fn cost_of_list(plan: &ListPlan, dialect: Dialect) -> Cost {
+    match dialect {
+        Dialect::Sqlite if plan.paging.offset >= SCANNED_OFFSET_MIN => Cost::Scan,
+        Dialect::Sqlite | Dialect::Postgres => cost(&plan.selection),
+    }
 }
 
 /// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.

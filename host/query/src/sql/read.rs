@@ -9,7 +9,7 @@ use super::param::{Param, Statement};
 use super::related::{Page, is_by_creation, is_in_order_of_index};
 use super::search::trigram_query;
 use super::write::link_sides;
-use super::writer::{Lead, Place, Writer, is_long};
+use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
 use crate::aggregate::{Function, OnePlan};
@@ -28,9 +28,6 @@ use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 /// memory, however large they are, even those that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    if plan.counts_with_page(dialect) && is_found_first(plan) {
-        return found_first(plan, limit);
-    }
     rows(dialect, plan, &Part::default(), &[], plan.counts_with_page(dialect), Some(limit))
 }
 
@@ -139,49 +136,14 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.finish()
 }
 
-/// The smallest offset with which Postgres reads the ids of the page first, and then its rows by their ids. Otherwise it would
-/// also compute the columns of each row that the offset skips, which takes as long as finding the row.
+/// The smallest offset with which Postgres reads the ids of the page first, and then its rows by their ids. Otherwise Postgres would
+/// also read the columns of the skipped rows. That takes as long as finding these rows.
 const DEEP_OFFSET_MIN: u64 = 5_000;
 
 /// Whether Postgres reads a page by ids. A row whose cells are hidden is read only from the source that hides them.
 fn is_deep(plan: &ListPlan, limit: i64) -> bool {
     let is_page = u64::try_from(limit).is_ok_and(|limit| limit <= PAGE_SIZE_MAX + 1);
     is_page && plan.paging.offset >= DEEP_OFFSET_MIN && !matches!(plan.selection.scope, Scope::Seen(_))
-}
-
-/// Whether Postgres finds all matching rows before it reads the page: after a search by the search index, which has to find them
-/// all. So the statement contains the search once, and tests each row once. The sort keys of all these rows are in memory or in a
-/// file meanwhile, so they have to be short.
-fn is_found_first(plan: &ListPlan) -> bool {
-    let is_short = |(index, _): &(usize, bool)| !is_long(&plan.object.columns[*index]);
-    plan.selection.indexed_term(&plan.object).is_some()
-        && plan.order.iter().all(is_short)
-        && !matches!(plan.selection.scope, Scope::Seen(_))
-}
-
-/// Finds all matching rows, and then reads those of the page by their ids, with the number of all as an additional column.
-fn found_first(plan: &ListPlan, limit: i64) -> Statement {
-    let (dialect, object) = (Dialect::Postgres, &*plan.object);
-    let mut writer = Writer::new(dialect, object);
-    writer.sql.push_str("SELECT ");
-    // The last key of every order is `id`.
-    writer.columns(object, plan.order.iter().map(|(index, _)| *index));
-    let source = writer.source(object, &plan.selection.scope, None);
-    writer.sql.push_str(&format!(" FROM {source}"));
-    writer.selection(object, &plan.selection);
-    let found = std::mem::take(&mut writer.sql);
-    writer.add_table("svc_found", found);
-    writer.sql.push_str("SELECT ");
-    writer.columns(object, plan.columns.iter().chain(&plan.hidden).copied());
-    let limit = writer.bind(Param::from(limit));
-    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
-    let keys = order_keys(dialect, plan, &Part::default(), plan.order.len());
-    writer.sql.push_str(&format!(
-        ", (SELECT count(*) FROM svc_found) AS svc_total FROM {} WHERE \"id\" = ANY(ARRAY(SELECT \"id\" FROM svc_found \
-         ORDER BY {keys} LIMIT {limit} OFFSET {offset})) ORDER BY {keys}",
-        quote(object.name())
-    ));
-    writer.finish()
 }
 
 /// Adds the total to the rows of a page. They are only counted if the page is full.

@@ -146,7 +146,7 @@ impl Writer {
         let probed = rows.map(|rows| {
             let is_full = match begins_with_top {
                 true => {
-                    let leads_alone = self.probe_first(object, parts, page, &rows);
+                    let leads_alone = self.probe_first(object, selection, page, &rows);
                     self.top(object, selection, page.keys, &rows, leads_alone.as_deref())
                 }
                 false => "FALSE".to_owned(),
@@ -200,17 +200,21 @@ impl Writer {
     }
 
     /// If an index leads to exactly the related rows of a page, adds `svc_probe` with the first keys to which they lead. Returns SQL
-    /// that tests whether these are all, and so few that to read the rows of each costs less than to judge the first rows of the
-    /// page one by one.
-    fn probe_first(&mut self, object: &Object, parts: &[Condition], page: &Page<'_>, rows: &str) -> Option<String> {
+    /// that is true if these are all keys, and if reading their rows costs less than judging the first rows of the page.
+    fn probe_first(&mut self, object: &Object, selection: &Selection, page: &Page<'_>, rows: &str) -> Option<String> {
+        let parts = &selection.conditions;
         let Condition::Related(related) = &parts[lead_of_page(object, parts)?] else { return None };
+        // With other tests, it is not known how many rows of a key are read until enough of them pass.
+        let is_alone = parts.len() == 1 && selection.scope == Scope::All;
         let [test] = parts_of(&related.condition) else { return None };
         if related.scope != Scope::All || !is_indexed(&related.object, test) {
             return None;
         }
         let max = match related.shape {
             // The rows of each key are read up to the end of the page.
-            RelationShape::Forward { .. } if page.has_heads() => format!("{HEADS_FIRST_MAX} / {rows}"),
+            RelationShape::Forward { .. } if page.has_heads() && is_alone => {
+                format!("min({HEADS_MAX}, {HEADS_FIRST_MAX} / {rows})")
+            }
             // Each key is that of one row.
             RelationShape::Reverse { .. } => HEADS_MAX.to_string(),
             RelationShape::Forward { .. } | RelationShape::Linked { .. } => return None,
