@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, PATIENCE_MS, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, PATIENCE_MS, firefox, focused, frames, holdAnswers, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -249,8 +249,29 @@ async function editAt(page, row, column) {
     await page.keyboard.press("ArrowRight");
   }
   await page.keyboard.press("F2");
-  await page.locator("[data-editor]").waitFor();
+  await page.locator("[data-editor] :focus").waitFor({ state: "attached" });
 }
+
+test("keys that come before the editor of a cell is loaded change nothing", async () => {
+  const { id } = await fresh("early keys", { note: "something" });
+  const page = await open(only("early keys"), { as: me });
+  await ready(page);
+  const editor = await holdAnswers(page, "**/assets/CellEditor-*.js");
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await cell(page, 0, "note").click();
+  await page.keyboard.press("F2");
+  await editor.isAsked;
+  for (const key of ["Delete", "Enter", "n"]) await page.keyboard.press(key);
+  assert.equal(await cellText(page, 0, "note"), "something");
+  editor.release();
+  await page.locator("[data-editor] :focus").waitFor();
+  assert.ok(!asked.includes(`/api/v1/data/errand/${id}`), "the record was neither read nor changed");
+  assert.equal(new URL(page.url()).searchParams.get("open"), null);
+  await page.keyboard.press("Delete");
+  await page.keyboard.press("Enter");
+  await until("an empty text", async () => (await one("early keys")).note === "");
+});
 
 test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", async () => {
   await fresh("nulls", { note: "something", n: 5 });

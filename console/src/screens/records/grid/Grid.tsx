@@ -192,6 +192,9 @@ export function Grid(props: GridProps) {
   const keyDown = (event: KeyboardEvent) => {
     // If the focus is in an editor, a button or a check box, the keys belong to that element.
     if (event.target !== scroller.current || event.nativeEvent.isComposing) return;
+    // The grid keeps the focus until the editor of a cell is loaded. These keys were typed for the editor, so they neither clear the cell
+    // nor open the row.
+    if (editing !== null) return event.stopPropagation();
     const row = rowAt(active.row);
     const column = columnOf(active.column);
     const done = () => {
