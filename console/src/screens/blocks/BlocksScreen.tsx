@@ -5,6 +5,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { api } from "../../api/client";
 import { useLive } from "../../api/live";
+import { quantity } from "../../api/numbers";
 import { useCan } from "../../api/session";
 import type { Block } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
@@ -80,10 +81,8 @@ export function BlocksScreen() {
   );
 }
 
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
-
 export function adds({ actions, hooks, subscriptions }: Pick<Block, "actions" | "hooks" | "subscriptions">): string {
-  const parts = [actions.length > 0 && plural(actions.length, "action"), hooks.length > 0 && plural(hooks.length, "hook"), subscriptions.length > 0 && plural(subscriptions.length, "event handler")];
+  const parts = [actions.length > 0 && quantity(actions.length, "action"), hooks.length > 0 && quantity(hooks.length, "hook"), subscriptions.length > 0 && quantity(subscriptions.length, "event handler")];
   return parts.filter(Boolean).join(", ") || "nothing by itself";
 }
 

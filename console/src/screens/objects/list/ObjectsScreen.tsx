@@ -20,7 +20,7 @@ import { useHotkeys } from "../../../components/useHotkeys";
 import { lastChanges, recentHistoryQuery } from "../model/history";
 import { recordCountQuery, useRecordCount } from "../../../api/counts";
 import type { Migration, Relationship } from "../../../api/types";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import { useEditedObjects } from "../model/store";
 import { TEMPLATES } from "../templates/templates";
 import { ObjectInspector } from "./ObjectInspector";
@@ -237,7 +237,7 @@ function CreateMenu() {
           <Menu.Label>From a template</Menu.Label>
           {TEMPLATES.map(({ id, label, objects }) => (
             <Menu.Item key={id} renderRoot={(props) => <Link to="/objects/new" search={{ template: id }} {...props} />} leftSection={<IconTemplate size={14} />}>
-              {label} <span className="dim">{count(objects.length, "object")}</span>
+              {label} <span className="dim">{quantity(objects.length, "object")}</span>
             </Menu.Item>
           ))}
         </Menu.Dropdown>
