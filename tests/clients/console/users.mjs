@@ -309,6 +309,25 @@ test("a key is made for another user, and a task that erases one", async () => {
   await must(owner, "DELETE", "/api/v1/tasks/erase-olga");
 });
 
+test("users, roles and keys that somebody else makes appear by themselves", async () => {
+  const screens = { users: "Users", roles: "Roles", keys: "API keys" };
+  // There is a key, so that the page has a table.
+  const { id: roleId } = (await must(owner, "POST", "/api/v1/roles", { name: "of before", permissions: [{ resource: "note", actions: ["read"] }] })).data;
+  await must(owner, "POST", "/api/v1/api-keys", { name: "key of before", roleId });
+  const tables = {};
+  for (const [path, name] of Object.entries(screens)) {
+    const page = await open(`/admin/${path}`, { as: owner });
+    tables[path] = page.getByRole("grid", { name });
+    await tables[path].getByRole("row").nth(1).waitFor();
+  }
+  await must(owner, "POST", "/api/v1/users", { email: "later@example.com", name: "Lara Later" });
+  await must(owner, "POST", "/api/v1/roles", { name: "made later", permissions: [{ resource: "note", actions: ["read"] }] });
+  await must(owner, "POST", "/api/v1/api-keys", { name: "key made later", roleId });
+  await tables.users.getByText("Lara Later").waitFor();
+  await tables.roles.getByText("made later", { exact: true }).waitFor();
+  await tables.keys.getByText("key made later").waitFor();
+});
+
 test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {
   const retention = async () => (await must(owner, "GET", "/api/v1/tasks")).data.find(({ name }) => name === "event-retention");
   const page = await open("/admin/tasks", { as: owner, expect: [/400/] });
