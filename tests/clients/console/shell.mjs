@@ -10,7 +10,7 @@ test("somebody with one grant sees that object and no administration", async () 
   await call(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
   await call(owner, "POST", "/api/v1/objects", { name: "secret_thing", fields: [{ name: "text", type: "text" }] });
   const reader = await person(owner, "Rita Reader", [{ resource: "note", actions: ["read"] }]);
-  const page = await open("/admin/account", { as: reader });
+  const page = await open("/admin/account", { as: reader, expect: [/status of 403/] });
   const rail = page.getByRole("navigation", { name: "Main" });
   await rail.getByRole("link", { name: "note" }).waitFor();
   assert.equal(await rail.getByRole("link", { name: "secret_thing" }).count(), 0);
