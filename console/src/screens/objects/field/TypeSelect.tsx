@@ -37,8 +37,9 @@ export function TypeSelect({ type, onChange, label, "aria-label": ariaLabel, err
   const leave = () => {
     box.closeDropdown();
     if (typed === null) return;
+    const first = found?.[0];
     setTyped(null);
-    if (found?.[0] !== undefined) choose(found[0].type);
+    if (first !== undefined) choose(first.type);
     // The draft keeps a text that matches no type, but cannot be saved with it.
     else if (typed.trim() !== "") onChange(typed.trim() as FieldType);
   };
