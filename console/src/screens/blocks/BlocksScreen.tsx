@@ -12,9 +12,8 @@ import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EnabledSwitch } from "../../components/EnabledSwitch";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
+import { NotLoaded } from "../../components/NotLoaded";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { blocksQuery } from "./blocks";
@@ -23,7 +22,8 @@ import { blocksQuery } from "./blocks";
 export function BlocksScreen() {
   const navigate = useNavigate({ from: "/blocks" });
   const cache = useQueryClient();
-  const { data: blocks, error, refetch } = useQuery(blocksQuery);
+  const query = useQuery(blocksQuery);
+  const blocks = query.data;
   const canCreate = useCan("blocks", "create");
   const canUpdate = useCan("blocks", "update");
   useLive(["block.#", "blocks.#"], () => void cache.invalidateQueries({ queryKey: ["blocks"] }), { queries: [["blocks"]] });
@@ -65,11 +65,7 @@ export function BlocksScreen() {
       }
     >
       {blocks === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={5} />
-        ) : (
-          <ErrorState error={error} title="The blocks could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The blocks" rows={5} />
       ) : blocks.length === 0 ? (
         <EmptyState title="No blocks yet" docs="POST /api/v1/blocks" action={install} commands={'blockbase block new hello\ncd hello && blockbase block build'}>
           A block is a WebAssembly component in any language. It gets exactly the data, secrets and hosts that you agree to.

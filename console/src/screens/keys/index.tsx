@@ -12,11 +12,11 @@ import { confirm } from "../../components/confirm-store";
 import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, neighbours } from "../../components/Inspector";
+import { NotLoaded } from "../../components/NotLoaded";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
@@ -34,7 +34,8 @@ const keysQuery = queryOptions({
 export function KeysScreen() {
   const { q = "", open, new: creating } = useSearch({ from: "/keys" });
   const navigate = useNavigate({ from: "/keys" });
-  const { data: keys, error, refetch } = useQuery(keysQuery);
+  const query = useQuery(keysQuery);
+  const keys = query.data;
   const cache = useQueryClient();
   const refresh = () => void cache.invalidateQueries({ queryKey: keysQuery.queryKey });
   useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh, queries: [keysQuery.queryKey] });
@@ -96,19 +97,14 @@ export function KeysScreen() {
               apiKey={shown![at]!}
               roleName={roleNames.get(shown![at]!.roleId)}
               onClose={() => go(undefined)}
-              onNext={at + 1 < shown!.length ? () => go(shown![at + 1]!.id) : undefined}
-              onPrevious={at > 0 ? () => go(shown![at - 1]!.id) : undefined}
+              {...neighbours(shown!, at, ({ id }) => go(id))}
             />
           )
         )
       }
     >
       {shown === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={6} />
-        ) : (
-          <ErrorState error={error} title="The keys could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The keys" rows={6} />
       ) : keys!.length === 0 ? (
         <EmptyState
           title="No keys yet"

@@ -10,10 +10,10 @@ import type { Role } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
+import { NotLoaded } from "../../components/NotLoaded";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { rolesQuery } from "../users/users";
 import details from "../../components/Details.module.css";
@@ -23,7 +23,8 @@ import classes from "./Roles.module.css";
 export function RolesScreen() {
   const { q = "", new: creating } = useSearch({ from: "/roles" });
   const navigate = useNavigate({ from: "/roles" });
-  const { data: roles, error, refetch } = useQuery(rolesQuery);
+  const query = useQuery(rolesQuery);
+  const roles = query.data;
   const canCreate = useCan("roles", "create");
   const wanted = q.trim().toLowerCase();
   const shown = roles?.filter(({ name, description }) => [name, description ?? ""].some((text) => text.toLowerCase().includes(wanted)));
@@ -54,11 +55,7 @@ export function RolesScreen() {
       inspector={creating === true && canCreate && <NewRole onClose={() => void navigate({ search: {} })} onCreated={({ id }) => void navigate({ to: "/roles/$role", params: { role: id } })} />}
     >
       {shown === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={5} />
-        ) : (
-          <ErrorState error={error} title="The roles could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The roles" rows={5} />
       ) : shown.length === 0 ? (
         <EmptyState title="No role matches">No role has “{q}” in its name or description.</EmptyState>
       ) : (
