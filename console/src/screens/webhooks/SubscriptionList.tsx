@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { asCurl } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { NotLoaded } from "../../components/NotLoaded";
 import { EmptyState } from "../../components/EmptyState";
@@ -22,7 +23,12 @@ export function SubscriptionList() {
   const query = useQuery(subscriptionsQuery);
   const { data } = query;
   if (data === undefined) return <NotLoaded query={query} what="The subscriptions" rows={6} />;
-  if (data.length === 0) return <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions">A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.</EmptyState>;
+  if (data.length === 0)
+    return (
+      <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions" curl={asCurl({ method: "POST", path: "/api/v1/events/subscriptions", body: { event: "data.#", consumer: "my-log", handler: "log_event" } })}>
+        A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.
+      </EmptyState>
+    );
   return (
     <DataTable label="Subscriptions" columns={COLUMNS} rows={data} rowId={({ consumer }) => consumer} openId={open} onOpen={({ consumer }) => void navigate({ search: { tab: "subscriptions", open: consumer } })} narrowColumns={["consumer", "state"]} />
   );
