@@ -1,5 +1,5 @@
-import { Button, Select, TextInput } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { Button, Select } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
@@ -13,6 +13,7 @@ import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorNotice } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { Id } from "../../components/Id";
 import { Inspector, neighbours } from "../../components/Inspector";
 import { NotLoaded } from "../../components/NotLoaded";
@@ -76,14 +77,7 @@ export function KeysScreen() {
       }
       toolbar={
         <>
-          <TextInput
-            w={240}
-            leftSection={<IconSearch size={14} />}
-            aria-label="Find a key"
-            placeholder="Name or beginning"
-            value={q}
-            onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-          />
+          <Find w={240} label="Find a key" placeholder="Name or beginning" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />
           {roles !== undefined && <Select aria-label="Role" placeholder="Every role" clearable data={roles.map(({ id, name }) => ({ value: id, label: name }))} value={role} onChange={setRole} w={180} />}
         </>
       }

@@ -1,8 +1,7 @@
-import { TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { Find } from "../../components/Find";
 import { NotLoaded } from "../../components/NotLoaded";
 import { type Operation, describedQuery } from "./document";
 import { OperationView } from "./OperationView";
@@ -29,13 +28,7 @@ export function Reference() {
   return (
     <div className={classes.reference} data-open={shown !== undefined || undefined}>
       <nav className={classes.operations} aria-label="Operations">
-        <TextInput
-          leftSection={<IconSearch size={14} />}
-          aria-label="Find an operation"
-          placeholder="Find an operation"
-          value={q}
-          onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-        />
+        <Find label="Find an operation" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />
         {[...groups.by].map(([tag, operations]) => (
           <section key={tag}>
             <h2>{tag}</h2>

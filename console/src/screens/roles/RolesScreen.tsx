@@ -1,5 +1,5 @@
 import { Button, TextInput } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { IconPlus } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -11,6 +11,7 @@ import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorNotice } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { Inspector } from "../../components/Inspector";
 import { NotLoaded } from "../../components/NotLoaded";
 import { Page } from "../../components/Page";
@@ -42,16 +43,7 @@ export function RolesScreen() {
           )}
         </>
       }
-      toolbar={
-        <TextInput
-          w={260}
-          leftSection={<IconSearch size={14} />}
-          aria-label="Find a role"
-          placeholder="Find a role"
-          value={q}
-          onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-        />
-      }
+      toolbar={<Find w={260} label="Find a role" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />}
       inspector={creating === true && canCreate && <NewRole onClose={() => void navigate({ search: {} })} onCreated={({ id }) => void navigate({ to: "/roles/$role", params: { role: id } })} />}
     >
       {shown === undefined ? (

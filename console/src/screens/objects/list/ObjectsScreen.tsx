@@ -1,5 +1,5 @@
-import { Button, TextInput } from "@mantine/core";
-import { IconChevronDown, IconPlus, IconSearch, IconTemplate } from "@tabler/icons-react";
+import { Button } from "@mantine/core";
+import { IconChevronDown, IconPlus, IconTemplate } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useRef } from "react";
@@ -13,6 +13,7 @@ import { EmptyState } from "../../../components/EmptyState";
 import { ErrorState } from "../../../components/ErrorState";
 import { Menu } from "../../../components/floating";
 import { Page } from "../../../components/Page";
+import { Find } from "../../../components/Find";
 import { SkeletonRows } from "../../../components/Skeleton";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { Time } from "../../../components/Time";
@@ -106,20 +107,7 @@ export function ObjectsScreen() {
       {...(isEmpty || view === "diagram"
         ? {}
         : {
-            toolbar: (
-              <TextInput
-                ref={search}
-                className={classes.search}
-                leftSection={<IconSearch size={14} />}
-                aria-label="Find an object or a field"
-                placeholder="Find an object or a field"
-                value={q}
-                onChange={(event) => {
-                  const next = event.currentTarget.value;
-                  void navigate({ search: ({ q: _, ...rest }) => (next === "" ? rest : { ...rest, q: next }), replace: true });
-                }}
-              />
-            ),
+            toolbar: <Find ref={search} className={classes.search} label="Find an object or a field" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />,
           })}
       inspector={
         opened && (
