@@ -148,6 +148,33 @@ test("who may update users, but holds less than one, is told so", async () => {
   assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
 });
 
+test("a user who made a webhook is deleted, and somebody else takes it over", async () => {
+  const hanna = await person(owner, "Hanna Hooks", [{ resource: "webhooks", actions: ["manage"] }, { resource: "note", actions: ["read"] }]);
+  const hook = (await must(hanna, "POST", "/api/v1/webhooks", { url: "http://127.0.0.1:9/hook", topics: ["data.note.created"] })).data;
+  const page = await open(`/admin/users?open=${hanna.userId}`, { as: owner, expect: [/status of (404|409)/] });
+  const pane = details(page);
+  await pane.getByText(hanna.email).waitFor();
+  await button(pane, "Delete").click();
+  await agree(page, "Delete user");
+  await pane.getByRole("heading", { name: "They made things that would stop" }).waitFor();
+  assert.equal(await button(pane, "Hand over and delete").isDisabled(), true);
+  const heir = pane.getByLabel("Who takes them over", { exact: true }).and(page.locator("input"));
+  // The user who is deleted cannot be chosen.
+  const found = page.waitForResponse((response) => /\/users\?.*search=hanna/i.test(response.url()));
+  await heir.fill("Hanna");
+  await found;
+  await page.getByRole("option").first().waitFor({ state: "detached" });
+  await look(page, "hand-over", { widths: [1280] });
+  await heir.fill(owner.name);
+  await page.getByRole("option", { name: new RegExp(`^${owner.name}`) }).click();
+  await button(pane, "Hand over and delete").click();
+  await page.getByText("The user is deleted.").waitFor();
+  assert.equal((await call(owner, "GET", `/api/v1/users/${hanna.userId}`)).status, 404);
+  // Without its maker, the webhook would be suspended.
+  assert.equal((await must(owner, "GET", `/api/v1/webhooks/${hook.id}`)).data.suspended, null);
+  await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
+});
+
 test("a role is made, its grid saved, its effective rights shown, and the console seen as it", async () => {
   const page = await open("/admin/roles", { as: owner, expect: [/403/] });
   await page.getByRole("grid", { name: "Roles" }).getByText("public").first().waitFor();
