@@ -148,15 +148,22 @@ test("who may update users, but holds less than one, is told so", async () => {
   assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
 });
 
-test("a user who made a webhook is deleted, and somebody else takes it over", async () => {
-  const hanna = await person(owner, "Hanna Hooks", [{ resource: "webhooks", actions: ["manage"] }, { resource: "note", actions: ["read"] }]);
-  const hook = (await must(hanna, "POST", "/api/v1/webhooks", { url: "http://127.0.0.1:9/hook", topics: ["data.note.created"] })).data;
-  const page = await open(`/admin/users?open=${hanna.userId}`, { as: owner, expect: [/status of (404|409)/] });
-  const pane = details(page);
-  await pane.getByText(hanna.email).waitFor();
-  await button(pane, "Delete").click();
+/** Makes a user with a webhook, and begins to delete them in the console, which then asks what becomes of the webhook. */
+async function beginDeletion(name) {
+  const maker = await person(owner, name, [{ resource: "webhooks", actions: ["manage"] }, { resource: "note", actions: ["read"] }]);
+  const hook = (await must(maker, "POST", "/api/v1/webhooks", { url: "http://127.0.0.1:9/hook", topics: ["data.note.created"] })).data;
+  const page = await open(`/admin/users?open=${maker.userId}`, { as: owner, expect: [/status of (404|409)/] });
+  await details(page).getByText(maker.email).waitFor();
+  await button(details(page), "Delete").click();
   await agree(page, "Delete user");
-  await pane.getByRole("heading", { name: "They made things that would stop" }).waitFor();
+  await details(page).getByRole("heading", { name: "They made things that would stop" }).waitFor();
+  const suspended = async () => (await must(owner, "GET", `/api/v1/webhooks/${hook.id}`)).data.suspended;
+  return { page, maker, hook, suspended };
+}
+
+test("a user who made a webhook is deleted, and somebody else takes it over", async () => {
+  const { page, maker, hook, suspended } = await beginDeletion("Hanna Hooks");
+  const pane = details(page);
   assert.equal(await button(pane, "Hand over and delete").isDisabled(), true);
   const heir = pane.getByLabel("Who takes them over", { exact: true }).and(page.locator("input"));
   // The user who is deleted cannot be chosen.
@@ -169,9 +176,23 @@ test("a user who made a webhook is deleted, and somebody else takes it over", as
   await page.getByRole("option", { name: new RegExp(`^${owner.name}`) }).click();
   await button(pane, "Hand over and delete").click();
   await page.getByText("The user is deleted.").waitFor();
-  assert.equal((await call(owner, "GET", `/api/v1/users/${hanna.userId}`)).status, 404);
-  // Without its maker, the webhook would be suspended.
-  assert.equal((await must(owner, "GET", `/api/v1/webhooks/${hook.id}`)).data.suspended, null);
+  assert.equal((await call(owner, "GET", `/api/v1/users/${maker.userId}`)).status, 404);
+  assert.equal(await suspended(), null);
+  await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
+});
+
+test("a webhook of a deleted user says why it is suspended, and runs again when somebody adopts it", async () => {
+  const { page, hook, suspended } = await beginDeletion("Sven Suspended");
+  const pane = details(page);
+  await button(pane, "Suspend them and delete").click();
+  await page.getByText("The user is deleted.").waitFor();
+  assert.equal((await suspended()).reason, "maker_gone");
+  await page.goto(`${base}/admin/webhooks?open=${hook.id}`);
+  await pane.getByText("Its maker was deleted.").waitFor();
+  await look(page, "suspended", { widths: [1280] });
+  await button(pane, "Adopt with my rights").click();
+  await button(pane, "Adopt with my rights").waitFor({ state: "detached" });
+  assert.equal(await suspended(), null);
   await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
 });
 
