@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { ErrorState } from "../../components/ErrorState";
 import { Find } from "../../components/Find";
-import { NotLoaded } from "../../components/NotLoaded";
+import { SkeletonRows } from "../../components/Skeleton";
 import { type Operation, describedQuery } from "./document";
 import { OperationView } from "./OperationView";
 import classes from "./Api.module.css";
@@ -14,8 +15,7 @@ const SHOWN_MAX = 300;
 export function Reference() {
   const { operation: wanted, q = "" } = useSearch({ from: "/api" });
   const navigate = useNavigate({ from: "/api" });
-  const query = useQuery(describedQuery);
-  const { data } = query;
+  const { data, error, refetch } = useQuery(describedQuery);
   const groups = useMemo(() => {
     const needle = q.trim().toLowerCase();
     const matching = data?.operations.filter(({ id, summary, tag }) => [id, summary, tag].some((text) => text.toLowerCase().includes(needle))) ?? [];
@@ -23,7 +23,7 @@ export function Reference() {
     for (const operation of matching.slice(0, SHOWN_MAX)) by.set(operation.tag, [...(by.get(operation.tag) ?? []), operation]);
     return { all: matching.length, by };
   }, [data, q]);
-  if (data === undefined) return <NotLoaded query={query} what="The document" rows={16} columns={2} />;
+  if (data === undefined) return error === null ? <SkeletonRows rows={16} columns={2} /> : <ErrorState error={error} title="The document could not be loaded" onRetry={() => void refetch()} />;
   const shown = data.operations.find(({ id }) => id === wanted);
   return (
     <div className={classes.reference} data-open={shown !== undefined || undefined}>

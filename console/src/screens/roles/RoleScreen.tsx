@@ -11,9 +11,8 @@ import type { Grant } from "../../api/types";
 import { useViewAs, viewAs } from "../../api/view-as";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
-import { ErrorNotice } from "../../components/ErrorState";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Menu } from "../../components/floating";
-import { NotLoaded } from "../../components/NotLoaded";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { later } from "../../components/later";
@@ -72,7 +71,7 @@ export function RoleScreen() {
   if (role === undefined || shown === undefined)
     return (
       <Page title="Role" crumbs={[{ label: "Roles", link: linkOptions({ to: "/roles" }) }]}>
-        <NotLoaded query={query} what="The role" rows={12} columns={6} />
+        {query.error === null ? <SkeletonRows rows={12} columns={6} /> : <ErrorState error={query.error} title="The role could not be loaded" onRetry={() => void query.refetch()} />}
       </Page>
     );
   const onChange = canUpdate && role.name !== "admin" ? setGrants : undefined;

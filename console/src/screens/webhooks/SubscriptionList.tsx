@@ -1,8 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { asCurl } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
-import { NotLoaded } from "../../components/NotLoaded";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Arrives } from "../deliveries/deliveries";
