@@ -5,6 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
 import { useAfterAnswers } from "../../api/after-answers";
+import { actorOf } from "../../api/events";
 import { useLive } from "../../api/live";
 import { topicPasses } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
@@ -20,7 +21,7 @@ import { SettledInput } from "../../components/SettledInput";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { EventInspector } from "./EventInspector";
-import { actorOf, eventsQuery, recordOf, toneOf } from "./events";
+import { eventsQuery, recordOf, toneOf } from "./events";
 
 /**
  * The maximum number of rows in the page. When live events exceed it, the older half is dropped, and "Show older events" loads them again.

@@ -10,7 +10,7 @@ import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode,
 import { Popover } from "../../../components/floating";
 import { useRowSelection } from "../../../components/useRowSelection";
 import { type CellPosition, clamp, useTableFrame } from "../../../components/useTableFrame";
-import { isNumeric } from "../../../components/Value";
+import { isNumberType } from "../../../api/field-rules";
 import type { RecordColumn } from "../columns";
 import { isSortable } from "../columns";
 import type { SortKey } from "../list-query";
@@ -463,7 +463,7 @@ export function Grid(props: GridProps) {
                   role="columnheader"
                   aria-colindex={at.index + 2}
                   aria-sort={by === undefined ? undefined : by.descending ? "descending" : "ascending"}
-                  className={`${classes.th}${isNumeric(column.type) ? ` ${classes.numeric}` : ""}${at.isPinned ? ` ${classes.pinned}` : ""}${at.isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
+                  className={`${classes.th}${isNumberType(column.type) ? ` ${classes.numeric}` : ""}${at.isPinned ? ` ${classes.pinned}` : ""}${at.isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
                   style={{ left: at.start, width: at.width }}
                   data-column={column.id}
                   data-drop={drag?.over === column.id || undefined}
