@@ -1,9 +1,10 @@
 import { Button, Select } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
-import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { api, dataOf } from "../../api/client";
+import { keysQuery } from "../../api/actors";
+import { api } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { ApiKey } from "../../api/types";
@@ -24,11 +25,6 @@ import { told } from "../../components/toast";
 import { rolesQuery } from "../users/users";
 import { NewKey } from "./NewKey";
 import classes from "../../components/Details.module.css";
-
-const keysQuery = queryOptions({
-  queryKey: ["api-keys"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
-});
 
 /** The API keys: their users, their roles, and when they were last used. */
 export function KeysScreen() {
