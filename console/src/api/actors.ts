@@ -26,10 +26,10 @@ const userQuery = (id: string) =>
     staleTime: 300_000,
   });
 
-const keysQuery = queryOptions({
-  queryKey: ["api-keys", "names"],
+/** All API keys, for their names and for the screen Keys. */
+export const keysQuery = queryOptions({
+  queryKey: ["api-keys"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
-  staleTime: 60_000,
 });
 
 /** Undefined during the lookup. Null if nothing is known except the id. */
@@ -42,7 +42,7 @@ export function useActor(id: string | null | undefined): KnownActor | null | und
   const asksUser = isSomebody && !isMe && readsUsers;
   const user = useQuery({ ...userQuery(id ?? ""), enabled: asksUser });
   const asksKeys = isSomebody && !isMe && readsKeys && (!readsUsers || user.data === null);
-  const keys = useQuery({ ...keysQuery, enabled: asksKeys });
+  const keys = useQuery({ ...keysQuery, enabled: asksKeys, staleTime: 60_000 });
   if (!isSomebody) return null;
   if (isMe) return { name: me?.user?.name || me?.user?.email || id, ...(me?.user === undefined ? {} : { email: me.user.email }), kind: "me" };
   if (asksUser && user.isPending) return undefined;

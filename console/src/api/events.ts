@@ -1,6 +1,7 @@
-/** Recorded events, newest first. */
+/** Recorded events, newest first, and the parts of an event. */
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
+import { type JsonObject, type JsonValue, isJsonObject } from "./json";
 import type { LiveEvent } from "./types";
 
 export interface RecordedFilter {
@@ -27,4 +28,22 @@ export async function recordedEvents(filter: RecordedFilter, most: number, befor
     }
   }
   return events;
+}
+
+const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? value : undefined);
+
+/** The id of the user or the API key that caused an event. */
+export function actorOf({ payload }: LiveEvent): string | null {
+  const actor = isJsonObject(payload.actor) ? payload.actor : null;
+  return textOf(actor?.userId) ?? textOf(actor?.apiKeyId) ?? null;
+}
+
+/** The changed fields of an update. */
+export function changesOf(payload: JsonObject): { field: string; before: JsonValue; after: JsonValue }[] {
+  if (!isJsonObject(payload.diff)) return [];
+  return Object.entries(payload.diff).map(([field, change]) => ({
+    field,
+    before: isJsonObject(change) ? (change.before ?? null) : null,
+    after: isJsonObject(change) ? (change.after ?? null) : change,
+  }));
 }

@@ -51,6 +51,9 @@ export function compareNumbers(one: string, other: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
+/** The number of decimal places of a currency without a `scale`. */
+export const CURRENCY_SCALE = 2;
+
 /** Pads a number with zeros to the number of decimal places in `scale`, so that amounts in a column line up. */
 export function withScale(text: string, scale: number): string {
   const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];

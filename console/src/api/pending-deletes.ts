@@ -1,16 +1,15 @@
 /** Records that are deleted in a few seconds unless the person undoes it. Lists show them in gray or leave them out. */
-import { useMemo, useSyncExternalStore } from "react";
+import { useMemo } from "react";
+import { observable } from "./observable";
 
-let pending: ReadonlySet<string> = new Set();
-const listeners = new Set<() => void>();
+const pending = observable<ReadonlySet<string>>(new Set());
 
 const keyOf = (object: string, id: string) => `${object}/${id}`;
 
 function change(next: (now: Set<string>) => void): void {
-  const copy = new Set(pending);
+  const copy = new Set(pending.get());
   next(copy);
-  pending = copy;
-  for (const listener of listeners) listener();
+  pending.set(copy);
 }
 
 export function markDeleted(object: string, ids: string[]): void {
@@ -23,13 +22,7 @@ export function unmarkDeleted(object: string, ids: string[]): void {
 
 /** The ids of an object's records that are about to be deleted. */
 export function usePendingDeletes(object: string): ReadonlySet<string> {
-  const now = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => pending,
-  );
+  const now = pending.useValue();
   return useMemo(() => {
     const prefix = `${object}/`;
     return new Set([...now].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length)));

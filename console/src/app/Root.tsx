@@ -5,9 +5,10 @@ import { Suspense, lazy, useEffect, useState } from "react";
 import { instanceQuery, meQuery } from "../api/session";
 import { isSessionEstablished, sessionEstablished, signInAgain, useSessionLost } from "../api/session-lost";
 import type { Me } from "../api/types";
-import { useConfirmWanted } from "../components/confirm-store";
+import { useAsked } from "../components/confirm-store";
 import { ErrorState } from "../components/ErrorState";
 import { Tips } from "../components/Tips";
+import { useEver } from "../components/later";
 import { failed } from "../components/toast";
 import { forgetRefusedLink, useRefusedLink } from "./gate/refused-link";
 import { Frame, Shell } from "./shell/Shell";
@@ -24,7 +25,7 @@ export function Root() {
   // Everybody may open this page. Opening it neither starts nor ends a session.
   const setsPassword = pathname === "/set-password";
   const lost = useSessionLost();
-  const confirmWanted = useConfirmWanted();
+  const confirmWanted = useEver(useAsked() !== null);
   const isRefused = useRefusedLink();
   const answered = me.data?.authenticated === true;
   // The last person who signed in, until they sign out. If their session ends, the page stays.

@@ -31,8 +31,8 @@ export function asJavaScript({ method, path, body }: CopyAsProps["request"], ori
   return `const response = await fetch(${JSON.stringify(origin + path)}, {\n${options.join("\n")}\n});\nif (!response.ok) throw new Error(await response.text());\nconst answer = await response.json();`;
 }
 
-/** A menu that copies the request of a screen as curl, JavaScript, GraphQL or a call of MCP. */
-export function CopyAs({ request, graphql, mcp }: CopyAsProps) {
+/** A menu that copies one of several texts, by their labels. */
+export function CopyMenu({ texts }: { texts: [label: string, text: () => string][] }) {
   const [copied, copy] = useCopy();
   return (
     <Menu>
@@ -42,17 +42,23 @@ export function CopyAs({ request, graphql, mcp }: CopyAsProps) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => void copy(asCurl(request))}>curl</Menu.Item>
-        <Menu.Item onClick={() => void copy(asJavaScript(request))}>JavaScript</Menu.Item>
-        {graphql !== undefined && (
-          <Menu.Item onClick={() => void copy(graphql.variables === undefined ? graphql.query : `${graphql.query}\n\n# variables\n${printJson(graphql.variables, 2)}`)}>
-            GraphQL
+        {texts.map(([label, text]) => (
+          <Menu.Item key={label} onClick={() => void copy(text())}>
+            {label}
           </Menu.Item>
-        )}
-        {mcp !== undefined && (
-          <Menu.Item onClick={() => void copy(printJson({ method: "tools/call", params: { name: mcp.tool, arguments: mcp.arguments } }, 2))}>MCP</Menu.Item>
-        )}
+        ))}
       </Menu.Dropdown>
     </Menu>
   );
+}
+
+/** A menu that copies the request of a screen as curl, JavaScript, GraphQL or a call of MCP. */
+export function CopyAs({ request, graphql, mcp }: CopyAsProps) {
+  const texts: [string, () => string][] = [
+    ["curl", () => asCurl(request)],
+    ["JavaScript", () => asJavaScript(request)],
+  ];
+  if (graphql !== undefined) texts.push(["GraphQL", () => (graphql.variables === undefined ? graphql.query : `${graphql.query}\n\n# variables\n${printJson(graphql.variables, 2)}`)]);
+  if (mcp !== undefined) texts.push(["MCP", () => printJson({ method: "tools/call", params: { name: mcp.tool, arguments: mcp.arguments } }, 2)]);
+  return <CopyMenu texts={texts} />;
 }

@@ -1,6 +1,8 @@
 import { Checkbox } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconChevronRight } from "@tabler/icons-react";
 import { type KeyboardEvent, type ReactNode, memo, useCallback, useEffect, useImperativeHandle, useMemo, useRef } from "react";
+import { ErrorState } from "./ErrorState";
+import { SkeletonRows } from "./Skeleton";
 import { useRowSelection } from "./useRowSelection";
 import { type CellPosition, clamp, useTableFrame } from "./useTableFrame";
 import classes from "./DataTable.module.css";
@@ -301,6 +303,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       )}
     </div>
   );
+}
+
+/** Shown in place of a table that is not there yet: placeholder rows, or the error of its query. `what` is its name, such as "The roles". */
+export function NotLoaded({ query: { error, refetch }, what, rows }: { query: { error: unknown; refetch: () => unknown }; what: string; rows: number }) {
+  return error === null ? <SkeletonRows rows={rows} /> : <ErrorState error={error} title={`${what} could not be loaded`} onRetry={() => void refetch()} />;
 }
 
 interface CellPlace<Row> {

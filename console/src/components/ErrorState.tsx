@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconLock, IconPlugConnectedX } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { describeError, isApiError } from "../api/errors";
+import { quantity } from "../api/numbers";
 import { CopyText } from "./Copy";
 import { Ticked } from "./Ticked";
 import classes from "./States.module.css";
@@ -33,7 +34,7 @@ export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
             <Ticked text={what} />
           </div>
         )}
-        {seconds !== undefined && <div>{seconds > 0 ? `Wait ${seconds} ${seconds === 1 ? "second" : "seconds"}, then try again.` : "You can try again now."}</div>}
+        {seconds !== undefined && <div>{seconds > 0 ? `Wait ${quantity(seconds, "second")}, then try again.` : "You can try again now."}</div>}
         {api !== undefined && api.issues.length > 0 && (
           <ul className={classes.issues}>
             {api.issues.map(({ path, message }) => (

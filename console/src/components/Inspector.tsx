@@ -21,6 +21,12 @@ export interface InspectorProps {
   children: ReactNode;
 }
 
+/** How the pane moves to the next and the previous row of a list. `at` is the place of its row, or -1 if the list does not have it. */
+export function neighbours<Row>(rows: readonly Row[], at: number, open: (row: Row) => void): { onNext: (() => void) | undefined; onPrevious: (() => void) | undefined } {
+  const to = (row: Row | undefined) => (at === -1 || row === undefined ? undefined : () => open(row));
+  return { onNext: to(rows[at + 1]), onPrevious: to(rows[at - 1]) };
+}
+
 /**
  * The right pane, with one item of the list beside it. `Esc` closes the pane, `J` and `K` move to other items. On narrow screens the pane
  * covers the list.

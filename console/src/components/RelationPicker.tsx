@@ -88,7 +88,7 @@ export function RelationPicker(props: RelationPickerProps) {
   );
 }
 
-export interface RelatedSearchProps {
+export interface RelatedSearchProps extends Pick<RelationPickerProps, "id" | "label" | "disabled" | "error" | "describedBy" | "placeholder" | "autoFocus" | "onUnresolved" | "unresolved" | "onKeyDown"> {
   target: string | undefined;
   /** The text in the field while nobody types. */
   shown: string;
@@ -100,16 +100,6 @@ export interface RelatedSearchProps {
   findsOnly?: boolean | undefined;
   /** The tooltip of the button that clears the field. */
   clearTip?: string | undefined;
-  id?: string | undefined;
-  label?: string | undefined;
-  disabled?: boolean | undefined;
-  error?: boolean | undefined;
-  describedBy?: string | undefined;
-  placeholder?: string | undefined;
-  autoFocus?: boolean | undefined;
-  onUnresolved?: ((text: string | null) => void) | undefined;
-  unresolved?: string | undefined;
-  onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
 /** A field that finds records of an object, and can create one in place. */

@@ -5,11 +5,6 @@ import classes from "./Value.module.css";
 
 const TEXT_SHOWN_MAX = 300;
 
-/** Whether the values of a type are numbers, which are aligned to the right. */
-export function isNumeric(type: FieldType | undefined): boolean {
-  return type !== undefined && /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
-}
-
 /** One value of a record as one line of text. Null is a gray dash, an empty string is `""`, and a number has all its digits. */
 export function Value({ value, type }: { value: unknown; type?: FieldType | undefined }) {
   if (value === null || value === undefined)

@@ -2,7 +2,8 @@
  * The questions of the confirmation dialog. The dialog's code is loaded with the first question, because `@mantine/modals` would add it to
  * the first load.
  */
-import { type ReactNode, useSyncExternalStore } from "react";
+import type { ReactNode } from "react";
+import { observable } from "../api/observable";
 
 export interface ConfirmOptions {
   /** A question: "Delete the object task?" */
@@ -18,37 +19,21 @@ export interface ConfirmOptions {
 
 export type Asked = ConfirmOptions & { answer: (agreed: boolean) => void };
 
-let asked: Asked | null = null;
-let wanted = false;
-const watchers = new Set<() => void>();
-const watch = (watcher: () => void) => {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
-};
-const changed = () => watchers.forEach((watcher) => watcher());
+const asked = observable<Asked | null>(null);
 
 /** Asks the person. Resolves to `true` if they agree: `if (await confirm({ … })) …`. */
 export function confirm(options: ConfirmOptions): Promise<boolean> {
-  asked?.answer(false);
-  return new Promise((resolve) => {
-    wanted = true;
-    asked = {
+  asked.get()?.answer(false);
+  return new Promise((resolve) =>
+    asked.set({
       ...options,
       answer: (agreed) => {
-        asked = null;
-        changed();
+        asked.set(null);
         resolve(agreed);
       },
-    };
-    changed();
-  });
+    }),
+  );
 }
 
 /** The question that is open now. */
-export function useAsked(): Asked | null {
-  return useSyncExternalStore(watch, () => asked);
-}
-
-export function useConfirmWanted(): boolean {
-  return useSyncExternalStore(watch, () => wanted);
-}
+export const useAsked = asked.useValue;

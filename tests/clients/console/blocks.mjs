@@ -45,6 +45,14 @@ const button = (within, name) => within.getByRole("button", { name, exact: true 
 const choose = (page, file) => page.locator('input[type="file"]').setInputFiles(file);
 const serving = async () => (await must(owner, "GET", "/api/v1/blocks/shift")).data.version;
 
+test("without blocks, the screen says how to make one on the command line, and where to read about it", async () => {
+  const page = await open("/admin/blocks", { as: owner });
+  const empty = page.getByRole("region", { name: "No blocks yet" });
+  await empty.getByRole("region", { name: "On the command line" }).getByText("blockbase block new hello").waitFor();
+  assert.equal(await empty.getByText("The same with curl").count(), 0);
+  await empty.getByRole("link", { name: "Read about it in the API reference" }).waitFor();
+});
+
 test("a block is installed, upgraded with and without new permissions, and rolled back", async () => {
   const page = await open("/admin/blocks/install", { as: owner });
   await choose(page, version("1.0.0"));

@@ -194,6 +194,8 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await page.getByRole("grid", { name: "Deliveries" }).getByText("delivered").nth(1).waitFor();
   // Opens the deliveries of an event from the event.
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
+  // The attempts before the retry are kept.
+  await until("six attempts are listed", async () => (await details(page).getByRole("listitem").count()) === 6);
   await details(page).getByRole("link", { name: "Open event" }).click();
   await details(page).getByRole("link", { name: "ledger", exact: true }).click();
   await page.waitForURL(/\/deliveries\?.*event=/);

@@ -14,6 +14,8 @@ await must(owner, "POST", "/api/v1/data/company", { name: "Brown and Sons" });
 const details = (page) => page.getByRole("complementary", { name: "Details" });
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 const row = (page, name) => page.locator(`[data-column="${name}"]`);
+/** The texts that describe an input, as a screen reader reads them. */
+const descriptionOf = (input) => input.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));
 const contacts = async () => (await must(owner, "GET", "/api/v1/data/contact?sort=-created_at")).data;
 
 test("the type of a field is found by the API's word, and a text that names no type is an error", async () => {
@@ -73,6 +75,7 @@ test("Enter takes the first match of a relation, and a text that names no record
   await again.keyboard.press("Tab");
   await row(again, "company_id").getByText("Choose a record of", { exact: false }).waitFor();
   assert.equal(await other.inputValue(), "nobody");
+  assert.match(await descriptionOf(other), /Choose a record of/, "the error is tied to the picker");
   await button(again, "Create Contact").click();
   await settled(again);
   assert.equal((await contacts()).length, 1);
@@ -94,11 +97,7 @@ test("Enter adds a line only where a text may have several, and each input is ti
   await notes.fill("one");
   await notes.press("Enter");
   assert.equal(await notes.inputValue(), "one\n");
-  const described = (name) =>
-    row(page, name)
-      .locator("input, textarea")
-      .first()
-      .evaluate((field) => (field.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));
+  const described = (name) => descriptionOf(row(page, name).locator("input, textarea").first());
   assert.match(await described("city"), /at most 80 characters/);
   await row(page, "age").getByRole("textbox").fill("200");
   await button(page, "Create Contact").click();
@@ -146,8 +145,19 @@ test("focus returns to where it was, from the palette and from a panel whose fie
 });
 
 test("axe finds nothing on long lists and on the pages for programs", async () => {
+  await must(owner, "POST", "/api/v1/events/subscriptions", { event: "data.company.#", consumer: "the-log", handler: "log_event" });
   await must(owner, "POST", "/api/v1/data/company/bulk", { data: Array.from({ length: 300 }, (_, at) => ({ name: `Company ${at}` })) });
-  for (const [path, wait] of [["/admin/events", "Show older events"], ["/admin/api?tab=snippets", "Create with curl"], ["/admin/api?tab=mcp", "Claude Code"]]) {
+  await until("there is a second page of deliveries", async () => (await must(owner, "GET", "/api/v1/events/deliveries?limit=1&offset=100")).data.length === 1);
+  // A page has 50 users.
+  for (let at = 0; at < 50; at++) await must(owner, "POST", "/api/v1/users", { email: `user${at}@example.com`, name: `User ${at}` });
+  const pages = [
+    ["/admin/events", "Show older events"],
+    ["/admin/deliveries", "Show older deliveries"],
+    ["/admin/users", "Page 1 of 2"],
+    ["/admin/api?tab=snippets", "Create with curl"],
+    ["/admin/api?tab=mcp", "Claude Code"],
+  ];
+  for (const [path, wait] of pages) {
     const page = await open(path, { as: owner });
     await page.getByText(wait, { exact: false }).first().waitFor();
     await settled(page);

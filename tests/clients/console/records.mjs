@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, PATIENCE_MS, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, PATIENCE_MS, firefox, focused, frames, holdAnswers, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -249,8 +249,29 @@ async function editAt(page, row, column) {
     await page.keyboard.press("ArrowRight");
   }
   await page.keyboard.press("F2");
-  await page.locator("[data-editor]").waitFor();
+  await page.locator("[data-editor] :focus").waitFor({ state: "attached" });
 }
+
+test("keys that come before the editor of a cell is loaded change nothing", async () => {
+  const { id } = await fresh("early keys", { note: "something" });
+  const page = await open(only("early keys"), { as: me });
+  await ready(page);
+  const editor = await holdAnswers(page, "**/assets/CellEditor-*.js");
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await cell(page, 0, "note").click();
+  await page.keyboard.press("F2");
+  await editor.isAsked;
+  for (const key of ["Delete", "Enter", "n"]) await page.keyboard.press(key);
+  assert.equal(await cellText(page, 0, "note"), "something");
+  editor.release();
+  await page.locator("[data-editor] :focus").waitFor();
+  assert.ok(!asked.includes(`/api/v1/data/errand/${id}`), "the record was neither read nor changed");
+  assert.equal(new URL(page.url()).searchParams.get("open"), null);
+  await page.keyboard.press("Delete");
+  await page.keyboard.press("Enter");
+  await until("an empty text", async () => (await one("early keys")).note === "");
+});
 
 test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", async () => {
   await fresh("nulls", { note: "something", n: 5 });
@@ -782,6 +803,51 @@ test("pages by cursors neither repeat nor skip rows when others insert and delet
   await turn(page, "Next");
   await until("the second page moved", async () => (await cellText(page, 50, "title")) === letter(162));
   for (const { id } of made) await must(me, "DELETE", `/api/v1/data/letter/${id}`);
+});
+
+/** Answers for a list of letters that has a million rows. A cursor is the number of its row. */
+function aMillionLetters(request) {
+  const COUNT = 1_000_000;
+  const { searchParams } = new URL(request.url());
+  const size = Number(searchParams.get("pageSize"));
+  const [number, after, before] = ["page", "after", "before"].map((name) => searchParams.get(name));
+  const from = after !== null ? Number(after) + 1 : before !== null ? Number(before) - size : number !== null ? (Number(number) - 1) * size : 0;
+  const rows = Array.from({ length: Math.max(0, Math.min(size, COUNT - from)) }, (_, at) => from + at);
+  const data = rows.map((n) => ({ id: `00000000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`, title: letter(n), n, created_at: "2026-01-01T00:00:00.000Z", updated_at: "2026-01-01T00:00:00.000Z" }));
+  const cursors = number === null ? { startCursor: String(from), endCursor: String(from + rows.length - 1) } : {};
+  return { body: { data, pagination: { page: from / size + 1, pageSize: size, totalCount: COUNT, totalPages: COUNT / size, hasNextPage: from + size < COUNT, hasPreviousPage: from > 0, ...cursors } } };
+}
+
+test("of a million rows, each page and the last row are one step away", async () => {
+  const page = await open("/admin/objects", { as: me });
+  await intercept(page, (url) => url.pathname === "/api/v1/data/letter" && url.searchParams.has("pageSize"), aMillionLetters);
+  await page.goto(`${base}/admin/data/letter?sort=n`);
+  await ready(page);
+  await page.getByText("1,000,000 records").waitFor();
+  assert.equal(await grid(page).getAttribute("aria-rowcount"), "1000001");
+  const jump = async (to) => {
+    await pages(page).getByRole("textbox", { name: /^Page, of/ }).fill(String(to));
+    await page.keyboard.press("Enter");
+  };
+  const isLoaded = (row) => until(`row ${row} is loaded`, async () => (await cellText(page, row, "title")) === letter(row));
+  // Browsers cannot scroll this far, so the grid shows parts of the table. A page in the middle of a part, and the first one of a part.
+  for (const [to, row, range] of [[10_000, 499_950, "499,951–500,000 of 1,000,000"], [6_001, 300_000, "300,001–300,050 of 1,000,000"]]) {
+    await jump(to);
+    await isFirst(page, row);
+    await shows(page, range);
+  }
+  await turn(page, "Next");
+  await isFirst(page, 300_050);
+  await jump(20_000);
+  await isLoaded(999_999);
+  await shows(page, "999,951–1,000,000 of 1,000,000");
+  await grid(page).focus();
+  await page.keyboard.press("Control+Home");
+  await isLoaded(0);
+  await page.keyboard.press("Control+End");
+  await isLoaded(999_999);
+  await page.keyboard.press("ArrowUp");
+  await until("the row above is active", async () => (await grid(page).locator('[data-row="999998"] [data-active]').count()) === 1);
 });
 
 test("Firefox: the table opens, filters, edits, copies and takes back", async () => {

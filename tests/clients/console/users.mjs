@@ -148,6 +148,54 @@ test("who may update users, but holds less than one, is told so", async () => {
   assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
 });
 
+/** Makes a user with a webhook, and begins to delete them in the console, which then asks what becomes of the webhook. */
+async function beginDeletion(name) {
+  const maker = await person(owner, name, [{ resource: "webhooks", actions: ["manage"] }, { resource: "note", actions: ["read"] }]);
+  const hook = (await must(maker, "POST", "/api/v1/webhooks", { url: "http://127.0.0.1:9/hook", topics: ["data.note.created"] })).data;
+  const page = await open(`/admin/users?open=${maker.userId}`, { as: owner, expect: [/status of (404|409)/] });
+  await details(page).getByText(maker.email).waitFor();
+  await button(details(page), "Delete").click();
+  await agree(page, "Delete user");
+  await details(page).getByRole("heading", { name: "They made things that would stop" }).waitFor();
+  const suspended = async () => (await must(owner, "GET", `/api/v1/webhooks/${hook.id}`)).data.suspended;
+  return { page, maker, hook, suspended };
+}
+
+test("a user who made a webhook is deleted, and somebody else takes it over", async () => {
+  const { page, maker, hook, suspended } = await beginDeletion("Hanna Hooks");
+  const pane = details(page);
+  assert.equal(await button(pane, "Hand over and delete").isDisabled(), true);
+  const heir = pane.getByLabel("Who takes them over", { exact: true }).and(page.locator("input"));
+  // The user who is deleted cannot be chosen.
+  const found = page.waitForResponse((response) => /\/users\?.*search=hanna/i.test(response.url()));
+  await heir.fill("Hanna");
+  await found;
+  await page.getByRole("option").first().waitFor({ state: "detached" });
+  await look(page, "hand-over", { widths: [1280] });
+  await heir.fill(owner.name);
+  await page.getByRole("option", { name: new RegExp(`^${owner.name}`) }).click();
+  await button(pane, "Hand over and delete").click();
+  await page.getByText("The user is deleted.").waitFor();
+  assert.equal((await call(owner, "GET", `/api/v1/users/${maker.userId}`)).status, 404);
+  assert.equal(await suspended(), null);
+  await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
+});
+
+test("a webhook of a deleted user says why it is suspended, and runs again when somebody adopts it", async () => {
+  const { page, hook, suspended } = await beginDeletion("Sven Suspended");
+  const pane = details(page);
+  await button(pane, "Suspend them and delete").click();
+  await page.getByText("The user is deleted.").waitFor();
+  assert.equal((await suspended()).reason, "maker_gone");
+  await page.goto(`${base}/admin/webhooks?open=${hook.id}`);
+  await pane.getByText("Its maker was deleted.").waitFor();
+  await look(page, "suspended", { widths: [1280] });
+  await button(pane, "Adopt with my rights").click();
+  await button(pane, "Adopt with my rights").waitFor({ state: "detached" });
+  assert.equal(await suspended(), null);
+  await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
+});
+
 test("a role is made, its grid saved, its effective rights shown, and the console seen as it", async () => {
   const page = await open("/admin/roles", { as: owner, expect: [/403/] });
   await page.getByRole("grid", { name: "Roles" }).getByText("public").first().waitFor();
@@ -307,6 +355,25 @@ test("a key is made for another user, and a task that erases one", async () => {
   const task = (await must(owner, "GET", "/api/v1/tasks/erase-olga")).data;
   assert.deepEqual([task.type, task.config], ["erase_user", { userId: id, records: "keep" }]);
   await must(owner, "DELETE", "/api/v1/tasks/erase-olga");
+});
+
+test("users, roles and keys that somebody else makes appear by themselves", async () => {
+  const screens = { users: "Users", roles: "Roles", keys: "API keys" };
+  // There is a key, so that the page has a table.
+  const { id: roleId } = (await must(owner, "POST", "/api/v1/roles", { name: "of before", permissions: [{ resource: "note", actions: ["read"] }] })).data;
+  await must(owner, "POST", "/api/v1/api-keys", { name: "key of before", roleId });
+  const tables = {};
+  for (const [path, name] of Object.entries(screens)) {
+    const page = await open(`/admin/${path}`, { as: owner });
+    tables[path] = page.getByRole("grid", { name });
+    await tables[path].getByRole("row").nth(1).waitFor();
+  }
+  await must(owner, "POST", "/api/v1/users", { email: "later@example.com", name: "Lara Later" });
+  await must(owner, "POST", "/api/v1/roles", { name: "made later", permissions: [{ resource: "note", actions: ["read"] }] });
+  await must(owner, "POST", "/api/v1/api-keys", { name: "key made later", roleId });
+  await tables.users.getByText("Lara Later").waitFor();
+  await tables.roles.getByText("made later", { exact: true }).waitFor();
+  await tables.keys.getByText("key made later").waitFor();
 });
 
 test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {

@@ -2,7 +2,7 @@
 // secret.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,6 +42,19 @@ const DRIVERS = {
     if (built.error !== undefined) return ["go"];
     assert.equal(built.status, 0, built.stderr);
     return [out];
+  },
+  Rust: (sample) => {
+    const crate = join(directory, "rust");
+    mkdirSync(join(crate, "src"), { recursive: true });
+    file("rust/Cargo.toml", '[package]\nname = "sample"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\nhex = "0.4"\nhmac = "0.13"\nsha2 = "0.11"\n\n[workspace]\n');
+    const now = "std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64";
+    const main = `fn main() {\n    let given: Vec<String> = std::env::args().skip(1).collect();\n    println!("{}", is_genuine(given[0].as_bytes(), &given[1], &given[2], ${now}, 300));\n}\n`;
+    file("rust/src/main.rs", `${sample}\n\n${main}`);
+    // The server has the same dependencies, so they are on this machine.
+    const built = spawnSync("cargo", ["build", "--quiet", "--offline", "--target-dir", join(crate, "target")], { cwd: crate, encoding: "utf8" });
+    if (built.error !== undefined) return ["cargo-is-absent"];
+    assert.equal(built.status, 0, built.stderr);
+    return [join(crate, "target", "debug", "sample")];
   },
 };
 

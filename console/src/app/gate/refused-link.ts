@@ -3,20 +3,14 @@
  * `TOKEN_EXPIRED`. This module removes the error from the address bar before the router reads the address, so that a reload does not show
  * it again.
  */
-import { useSyncExternalStore } from "react";
+import { observable } from "../../api/observable";
 
 /** The pages to which such links redirect (`api/auth.ts`). */
 const PATH = /^\/admin(\/account)?\/?$/;
 
 const ERRORS = ["INVALID_TOKEN", "TOKEN_EXPIRED", "INVALID_USER"];
 
-let isRefused = false;
-const watchers = new Set<() => void>();
-
-function set(next: boolean): void {
-  isRefused = next;
-  watchers.forEach((watcher) => watcher());
-}
+const isRefused = observable(false);
 
 /** Stores the error and removes it from the address. Does nothing for other addresses and other errors. */
 export function takeRefusedLink({ location, history }: { location: Pick<Location, "pathname" | "search" | "hash">; history: Pick<History, "state" | "replaceState"> }): void {
@@ -25,21 +19,12 @@ export function takeRefusedLink({ location, history }: { location: Pick<Location
   search.delete("error");
   const rest = search.toString();
   history.replaceState(history.state, "", location.pathname + (rest === "" ? "" : `?${rest}`) + location.hash);
-  set(true);
+  isRefused.set(true);
 }
 
 /** Whether the person opened a link that was not valid and has not seen the message yet. */
-export const linkIsRefused = (): boolean => isRefused;
-
-export const forgetRefusedLink = (): void => set(false);
-
-const watch = (watcher: () => void) => {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
-};
-
-export function useRefusedLink(): boolean {
-  return useSyncExternalStore(watch, linkIsRefused);
-}
+export const linkIsRefused = isRefused.get;
+export const forgetRefusedLink = (): void => isRefused.set(false);
+export const useRefusedLink = isRefused.useValue;
 
 if (typeof window !== "undefined") takeRefusedLink(window);

@@ -5,6 +5,7 @@ import { IconLayoutSidebarLeftCollapse, IconLayoutSidebarLeftExpand, IconMenu2, 
 import { Link, useLocation } from "@tanstack/react-router";
 import { type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { SkeletonRows } from "../../components/Skeleton";
+import { useEver } from "../../components/later";
 import { useHotkeys } from "../../components/useHotkeys";
 import { allows, usePermissions } from "../../api/session";
 import { useObjects } from "../../api/objects";
@@ -14,7 +15,7 @@ import { DESTINATIONS } from "./navigation";
 import { Rail } from "./Rail";
 import { StatusBar } from "./StatusBar";
 import { ViewAsBar } from "./ViewAsBar";
-import { openPalette, usePaletteWanted } from "./palette-store";
+import { openPalette, usePaletteOpened } from "./palette-store";
 import { useLiveSchema } from "./useLiveSchema";
 import classes from "./Shell.module.css";
 
@@ -44,7 +45,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const [folded, setFolded] = useLocalStorage({ key: "blockbase.rail", defaultValue: false, getInitialValueInEffect: false });
   const [drawer, setDrawer] = useState(false);
   const isNarrow = useMediaQuery("(max-width: 48em)", undefined, { getInitialValueInEffect: false }) ?? false;
-  const paletteWanted = usePaletteWanted();
+  const paletteWanted = useEver(usePaletteOpened());
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
   const mayNothing = useMayNothing();

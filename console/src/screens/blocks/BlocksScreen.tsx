@@ -5,15 +5,14 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { api } from "../../api/client";
 import { useLive } from "../../api/live";
+import { quantity } from "../../api/numbers";
 import { useCan } from "../../api/session";
 import type { Block } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EnabledSwitch } from "../../components/EnabledSwitch";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { blocksQuery } from "./blocks";
@@ -22,7 +21,8 @@ import { blocksQuery } from "./blocks";
 export function BlocksScreen() {
   const navigate = useNavigate({ from: "/blocks" });
   const cache = useQueryClient();
-  const { data: blocks, error, refetch } = useQuery(blocksQuery);
+  const query = useQuery(blocksQuery);
+  const blocks = query.data;
   const canCreate = useCan("blocks", "create");
   const canUpdate = useCan("blocks", "update");
   useLive(["block.#", "blocks.#"], () => void cache.invalidateQueries({ queryKey: ["blocks"] }), { queries: [["blocks"]] });
@@ -64,11 +64,7 @@ export function BlocksScreen() {
       }
     >
       {blocks === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={5} />
-        ) : (
-          <ErrorState error={error} title="The blocks could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The blocks" rows={5} />
       ) : blocks.length === 0 ? (
         <EmptyState title="No blocks yet" docs="POST /api/v1/blocks" action={install} commands={'blockbase block new hello\ncd hello && blockbase block build'}>
           A block is a WebAssembly component in any language. It gets exactly the data, secrets and hosts that you agree to.
@@ -80,10 +76,8 @@ export function BlocksScreen() {
   );
 }
 
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
-
 export function adds({ actions, hooks, subscriptions }: Pick<Block, "actions" | "hooks" | "subscriptions">): string {
-  const parts = [actions.length > 0 && plural(actions.length, "action"), hooks.length > 0 && plural(hooks.length, "hook"), subscriptions.length > 0 && plural(subscriptions.length, "event handler")];
+  const parts = [actions.length > 0 && quantity(actions.length, "action"), hooks.length > 0 && quantity(hooks.length, "hook"), subscriptions.length > 0 && quantity(subscriptions.length, "event handler")];
   return parts.filter(Boolean).join(", ") || "nothing by itself";
 }
 

@@ -10,13 +10,12 @@ import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
 import { confirm } from "../../components/confirm-store";
+import { neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SettledInput } from "../../components/SettledInput";
-import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
@@ -146,16 +145,13 @@ export function DeliveriesScreen() {
             key={open}
             delivery={rows[at]!}
             onClose={() => go(undefined)}
-            onNext={at + 1 < rows.length ? () => go(keyOf(rows[at + 1]!)) : undefined}
-            onPrevious={at > 0 ? () => go(keyOf(rows[at - 1]!)) : undefined}
+            {...neighbours(rows, at, (row) => go(keyOf(row)))}
           />
         )
       }
     >
-      {query.isPending ? (
-        <SkeletonRows rows={14} />
-      ) : query.data === undefined ? (
-        <ErrorState error={query.error} title="The deliveries could not be loaded" onRetry={() => void query.refetch()} />
+      {query.data === undefined ? (
+        <NotLoaded query={query} what="The deliveries" rows={14} />
       ) : rows.length === 0 ? (
         isFiltered ? (
           <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>

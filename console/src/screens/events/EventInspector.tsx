@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api, dataOf } from "../../api/client";
+import { actorOf, changesOf } from "../../api/events";
 import { every } from "../../api/poll";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
@@ -14,7 +15,7 @@ import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { DeliveryStatus, stateOf, useConsumerName } from "../deliveries/deliveries";
-import { actorOf, changesOf, eventQuery, recordOf } from "./events";
+import { eventQuery, recordOf } from "./events";
 import details from "../../components/Details.module.css";
 import classes from "./Events.module.css";
 

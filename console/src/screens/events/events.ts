@@ -2,9 +2,8 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { type RecordedFilter, recordedEvents } from "../../api/events";
-import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
+import type { JsonValue } from "../../api/json";
 import type { LiveEvent } from "../../api/types";
-import type { FieldChange } from "../../components/Changes";
 import type { Tone } from "../../components/StatusBadge";
 
 export const PAGE = 100;
@@ -40,19 +39,4 @@ const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? va
 export function recordOf({ topic, payload }: LiveEvent): { object: string; id: string } | undefined {
   const [object, id] = [textOf(payload.object), textOf(payload.id)];
   return topic.startsWith("data.") && object !== undefined && id !== undefined ? { object, id } : undefined;
-}
-
-export function actorOf({ payload }: LiveEvent): string | null {
-  const actor = isJsonObject(payload.actor) ? payload.actor : null;
-  return textOf(actor?.userId) ?? textOf(actor?.apiKeyId) ?? null;
-}
-
-/** The changed fields of an update. */
-export function changesOf(payload: JsonObject): FieldChange[] {
-  if (!isJsonObject(payload.diff)) return [];
-  return Object.entries(payload.diff).map(([field, change]) => ({
-    field,
-    before: isJsonObject(change) ? (change.before ?? null) : null,
-    after: isJsonObject(change) ? (change.after ?? null) : change,
-  }));
 }

@@ -5,22 +5,23 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
 import { useAfterAnswers } from "../../api/after-answers";
+import { actorOf } from "../../api/events";
 import { useLive } from "../../api/live";
 import { topicPasses } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { CopyAs, asCurl } from "../../components/CopyAs";
-import { type Column, DataTable, type DataTableHandle } from "../../components/DataTable";
+import { type Column, DataTable, type DataTableHandle, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { ErrorNotice } from "../../components/ErrorState";
 import { shortId } from "../../components/Id";
+import { neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SettledInput } from "../../components/SettledInput";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { EventInspector } from "./EventInspector";
-import { actorOf, eventsQuery, recordOf, toneOf } from "./events";
+import { eventsQuery, recordOf, toneOf } from "./events";
 
 /**
  * The maximum number of rows in the page. When live events exceed it, the older half is dropped, and "Show older events" loads them again.
@@ -116,16 +117,13 @@ export function EventsScreen() {
             id={open}
             known={rows[at]}
             onClose={() => go(undefined)}
-            onNext={at !== -1 && at + 1 < rows.length ? () => go(rows[at + 1]!.id) : undefined}
-            onPrevious={at > 0 ? () => go(rows[at - 1]!.id) : undefined}
+            {...neighbours(rows, at, (row) => go(row.id))}
           />
         )
       }
     >
-      {query.isPending ? (
-        <SkeletonRows rows={16} />
-      ) : query.data === undefined ? (
-        <ErrorState error={query.error} title="The events could not be loaded" onRetry={() => void query.refetch()} />
+      {query.data === undefined ? (
+        <NotLoaded query={query} what="The events" rows={16} />
       ) : rows.length === 0 ? (
         isFiltered ? (
           <EmptyState title="No event matches">No recorded event has this topic or record. A pattern has dots: <code className="mono">*</code> is one segment, <code className="mono">#</code> any number.</EmptyState>

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { api, dataOf } from "../../api/client";
+import { quantity } from "../../api/numbers";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import { statusQuery } from "../../api/status";
@@ -30,7 +31,7 @@ export function Attention() {
     lines.push(
       <Line key="dead" tone="bad">
         <Link to="/deliveries" search={{ status: "dead" }}>
-          {dead.toLocaleString("en")} dead {dead === 1 ? "delivery" : "deliveries"}
+          {quantity(dead, "dead delivery", "dead deliveries")}
         </Link>{" "}
         gave up after the last attempt.
       </Line>,
@@ -39,7 +40,7 @@ export function Attention() {
     lines.push(
       <Line key="failed" tone="warn">
         <Link to="/deliveries" search={{ status: "failed" }}>
-          {failed.toLocaleString("en")} failed {failed === 1 ? "delivery" : "deliveries"}
+          {quantity(failed, "failed delivery", "failed deliveries")}
         </Link>{" "}
         {failed === 1 ? "is" : "are"} being tried again.
       </Line>,

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { IconCircle, IconCircleCheck } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { api, dataOf } from "../../api/client";
+import { keysQuery } from "../../api/actors";
 import { recordCountQuery } from "../../api/counts";
 import type { KnownObject } from "../../api/objects";
 import { every } from "../../api/poll";
@@ -15,12 +15,6 @@ import classes from "./Home.module.css";
 /** The maximum number of objects whose counts are loaded to find out whether a record exists. */
 const ASKED_MAX = 12;
 
-const keysQuery = {
-  queryKey: ["api-keys", "used"],
-  queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
-  refetchInterval: every(15_000),
-};
-
 /** The first steps, until all are done or the person hides them. */
 export function FirstSteps({ objects }: { objects: KnownObject[] }) {
   const [hidden, hide, { isPending }] = usePreference<boolean>("home.firstSteps", false);
@@ -28,7 +22,7 @@ export function FirstSteps({ objects }: { objects: KnownObject[] }) {
   const createsKeys = useCan("api_keys", "create");
   const isShown = !isPending && !hidden;
   const counts = useQueries({ queries: isShown ? objects.slice(0, ASKED_MAX).map(({ name }) => recordCountQuery(name)) : [] });
-  const keys = useQuery({ ...keysQuery, enabled: isShown && readsKeys });
+  const keys = useQuery({ ...keysQuery, enabled: isShown && readsKeys, refetchInterval: every(15_000) });
   if (!isShown || counts.some(({ isPending: waits }) => waits) || (readsKeys && keys.isPending)) return null;
   const withRecords = objects[counts.findIndex(({ data }) => (data ?? 0) > 0)];
   const hasRecord = withRecords !== undefined;

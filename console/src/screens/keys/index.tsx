@@ -1,22 +1,23 @@
-import { Button, Select, TextInput } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
-import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, Select } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { api, dataOf } from "../../api/client";
+import { keysQuery } from "../../api/actors";
+import { api } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { ApiKey } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs, asCurl } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
@@ -25,16 +26,12 @@ import { rolesQuery } from "../users/users";
 import { NewKey } from "./NewKey";
 import classes from "../../components/Details.module.css";
 
-const keysQuery = queryOptions({
-  queryKey: ["api-keys"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
-});
-
 /** The API keys: their users, their roles, and when they were last used. */
 export function KeysScreen() {
   const { q = "", open, new: creating } = useSearch({ from: "/keys" });
   const navigate = useNavigate({ from: "/keys" });
-  const { data: keys, error, refetch } = useQuery(keysQuery);
+  const query = useQuery(keysQuery);
+  const keys = query.data;
   const cache = useQueryClient();
   const refresh = () => void cache.invalidateQueries({ queryKey: keysQuery.queryKey });
   useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh, queries: [keysQuery.queryKey] });
@@ -75,14 +72,7 @@ export function KeysScreen() {
       }
       toolbar={
         <>
-          <TextInput
-            w={240}
-            leftSection={<IconSearch size={14} />}
-            aria-label="Find a key"
-            placeholder="Name or beginning"
-            value={q}
-            onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-          />
+          <Find w={240} label="Find a key" placeholder="Name or beginning" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />
           {roles !== undefined && <Select aria-label="Role" placeholder="Every role" clearable data={roles.map(({ id, name }) => ({ value: id, label: name }))} value={role} onChange={setRole} w={180} />}
         </>
       }
@@ -96,19 +86,14 @@ export function KeysScreen() {
               apiKey={shown![at]!}
               roleName={roleNames.get(shown![at]!.roleId)}
               onClose={() => go(undefined)}
-              onNext={at + 1 < shown!.length ? () => go(shown![at + 1]!.id) : undefined}
-              onPrevious={at > 0 ? () => go(shown![at - 1]!.id) : undefined}
+              {...neighbours(shown!, at, ({ id }) => go(id))}
             />
           )
         )
       }
     >
       {shown === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={6} />
-        ) : (
-          <ErrorState error={error} title="The keys could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The keys" rows={6} />
       ) : keys!.length === 0 ? (
         <EmptyState
           title="No keys yet"

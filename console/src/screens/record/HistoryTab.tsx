@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { recordedEvents } from "../../api/events";
+import { actorOf, changesOf, recordedEvents } from "../../api/events";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../api/json";
 import { SYSTEM_COLUMNS, columnLabel, type RecordShape } from "../../api/record-shape";
 import { useRelated } from "../../api/related";
@@ -56,13 +56,12 @@ const WORDS: Record<string, string> = { created: "created it", updated: "changed
 function Entry({ event, shape }: { event: LiveEvent; shape: RecordShape }) {
   const { payload, occurredAt } = event;
   const actor = isJsonObject(payload.actor) ? payload.actor : null;
-  const actorId = text(actor?.userId) ?? text(actor?.apiKeyId);
   const op = String(payload.op);
-  const changes = changesOf(payload, shape);
+  const changes = shownChanges(payload, shape);
   return (
     <li className={classes.event} data-op={op}>
       <div className={classes.eventHead}>
-        <Actor picture id={actorId} isKey={actor?.via === "api_key"} nobody="nobody signed in, or the system" />
+        <Actor picture id={actorOf(event)} isKey={actor?.via === "api_key"} nobody="nobody signed in, or the system" />
         <span className={classes.eventWord}>{WORDS[op] ?? op}</span>
         {actor?.via === "api_key" && <span className="dim">by API key</span>}
         <span>
@@ -81,18 +80,13 @@ function Entry({ event, shape }: { event: LiveEvent; shape: RecordShape }) {
 
 const text = (value: JsonValue | undefined): string | null => (typeof value === "string" ? value : null);
 
-function changesOf(payload: JsonObject, shape: RecordShape): FieldChange[] {
+function shownChanges(payload: JsonObject, shape: RecordShape): FieldChange[] {
   const known = new Map(shape.columns.map((column) => [column.name, column]));
   const described = (field: string) => {
     const column = known.get(field);
     return { field, ...(column === undefined ? {} : { label: columnLabel(column), type: column.type }) };
   };
-  if (isJsonObject(payload.diff))
-    return Object.entries(payload.diff).map(([field, change]) => ({
-      ...described(field),
-      before: isJsonObject(change) ? (change.before ?? null) : null,
-      after: isJsonObject(change) ? (change.after ?? null) : change,
-    }));
+  if (isJsonObject(payload.diff)) return changesOf(payload).map((change) => ({ ...described(change.field), ...change }));
   const image = payload.op === "created" ? payload.after : payload.op === "deleted" ? payload.before : null;
   if (!isJsonObject(image)) return [];
   return Object.entries(image)

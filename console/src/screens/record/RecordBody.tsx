@@ -25,16 +25,15 @@ export const TABS = [
 ] as const;
 export type Tab = (typeof TABS)[number]["tab"];
 
-export interface Loading {
-  shape: ReturnType<typeof useRecordShape>;
-  query: UseQueryResult<VersionedRecord, Error>;
-}
-
 /** Loads the record and its shape. Each of them can still be loading or have an error. */
-export function useLoadedRecord(object: string, id: string): Loading {
+export function useLoadedRecord(object: string, id: string) {
   const shape = useRecordShape(object);
   const query = useQuery(recordQuery(object, id));
-  return { shape, query };
+  const retry = () => {
+    shape.refetch();
+    void query.refetch();
+  };
+  return { shape, query, error: query.error ?? shape.error, retry };
 }
 
 export interface OpenRecord {

@@ -1,7 +1,6 @@
-import { TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { type Column, columnLabel, type RecordShape } from "../../api/record-shape";
+import { Find } from "../../components/Find";
 import type { Draft } from "./draft";
 import { FieldRow } from "./fields/FieldRow";
 import classes from "./record.module.css";
@@ -46,14 +45,7 @@ export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly =
   return (
     <div className={classes.form} ref={place}>
       {shape.columns.length > FIELDS_TO_SEARCH && (
-        <TextInput
-          className={classes.findField}
-          aria-label="Find a field"
-          placeholder={`Find one of ${shape.columns.length} fields`}
-          leftSection={<IconSearch size={14} />}
-          value={term}
-          onChange={(event) => setTerm(event.currentTarget.value)}
-        />
+        <Find className={classes.findField} label="Find a field" placeholder={`Find one of ${shape.columns.length} fields`} value={term} onFind={(text = "") => setTerm(text)} />
       )}
       {columns.map((column, index) => (
         <FieldRow

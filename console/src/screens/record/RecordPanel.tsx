@@ -34,21 +34,13 @@ export interface RecordPanelProps {
 /** The panel with one record, beside the list. */
 export function RecordPanel(props: RecordPanelProps) {
   const { object, id, onClose, onNext, onPrevious } = props;
-  const { shape, query } = useLoadedRecord(object, id);
+  const { shape, query, error, retry } = useLoadedRecord(object, id);
   if (shape.data && query.data !== undefined)
     return <LoadedPanel key={`${object}/${id}`} {...props} shape={shape.data} query={query} latest={query.data} />;
-  const error = query.error ?? shape.error;
   return (
     <Inspector title={<span className="mono">{shortId(id)}</span>} onClose={onClose} onNext={onNext} onPrevious={onPrevious}>
       {error ? (
-        <ErrorNotice
-          error={error}
-          title="The record could not be loaded"
-          onRetry={() => {
-            shape.refetch();
-            void query.refetch();
-          }}
-        />
+        <ErrorNotice error={error} title="The record could not be loaded" onRetry={retry} />
       ) : shape.data === null ? (
         <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : (

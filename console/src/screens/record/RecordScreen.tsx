@@ -20,20 +20,12 @@ import classes from "./record.module.css";
 /** The page of one record, with its own address. */
 export function RecordScreen() {
   const { object, id } = useParams({ from: "/data/$object/$id" });
-  const { shape, query } = useLoadedRecord(object, id);
+  const { shape, query, error, retry } = useLoadedRecord(object, id);
   if (shape.data && query.data !== undefined) return <LoadedScreen key={`${object}/${id}`} object={object} id={id} shape={shape.data} query={query} latest={query.data} />;
-  const error = query.error ?? shape.error;
   return (
     <Page title={shortId(id)} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>
       {error ? (
-        <ErrorState
-          error={error}
-          title="The record could not be loaded"
-          onRetry={() => {
-            shape.refetch();
-            void query.refetch();
-          }}
-        />
+        <ErrorState error={error} title="The record could not be loaded" onRetry={retry} />
       ) : shape.data === null ? (
         <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : (

@@ -5,6 +5,7 @@
 import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type ApiError, isApiError } from "../../api/errors";
+import { actorOf } from "../../api/events";
 import { type JsonObject, readNumber, sameJson } from "../../api/json";
 import { useLive } from "../../api/live";
 import type { Column, RecordShape } from "../../api/record-shape";
@@ -51,11 +52,6 @@ export interface Editing {
 export function differing(columns: Column[], one: JsonObject, other: JsonObject): string[] {
   return columns.filter(({ name }) => !sameJson(one[name] ?? null, other[name] ?? null)).map(({ name }) => name);
 }
-
-const actorOf = (event: LiveEvent): string | null => {
-  const actor = event.payload.actor as { userId?: string | null; apiKeyId?: string | null } | null | undefined;
-  return actor?.userId ?? actor?.apiKeyId ?? null;
-};
 
 export function useEditing(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): Editing {
   const { object, columns } = shape;

@@ -3,10 +3,9 @@ import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { type VisibleRows, hasPageBehind, pageBefore } from "./page-shown";
+import { NUMBER } from "../../api/numbers";
 import { SIZES } from "./views/view";
 import classes from "./Records.module.css";
-
-const NUMBER = new Intl.NumberFormat("en");
 
 export interface FooterProps {
   visible: VisibleRows;

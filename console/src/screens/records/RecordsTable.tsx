@@ -5,6 +5,7 @@ import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router"
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
+import { NUMBER, quantity } from "../../api/numbers";
 import { useLiveState } from "../../api/live";
 import { useCanRecords } from "../../api/session";
 import { USERS } from "../../api/users-object";
@@ -57,7 +58,6 @@ function loadParts() {
   void Promise.all([loadFloating(), ...parts.map((part) => part.preload())]).catch(() => {});
 }
 
-const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
 const VISIBLE_MS = 120;
 const PLACEHOLDERS = 20;
@@ -337,9 +337,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   return (
     <Page
       title={shape.label}
-      aside={
-        <TotalCount total={rows.total} error={rows.totalError} onCount={rows.recount} />
-      }
+      aside={<TotalCount total={rows.total} error={rows.totalError} onCount={rows.recount} />}
       actions={
         <>
           <span className={classes.wideOnly}>
@@ -534,11 +532,7 @@ function TotalCount({ total, error, onCount }: { total: number | null | undefine
         Not counted. Count again
       </Button>
     );
-  return (
-    <span>
-      {NUMBER.format(total)} {total === 1 ? "record" : "records"}
-    </span>
-  );
+  return <span>{quantity(total, "record")}</span>;
 }
 
 /**

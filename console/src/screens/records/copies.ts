@@ -1,4 +1,5 @@
 /** The requests of each surface for the list on the screen. */
+import { isNumberType } from "../../api/field-rules";
 import { type JsonObject, type JsonValue, isJsonObject, readNumber } from "../../api/json";
 import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
@@ -6,12 +7,10 @@ import { type ShapeOf, parseWhere, printParts, readWhere } from "./filters/tree"
 import type { RecordColumn, RecordShape } from "./columns";
 import { type ListView, type SortKey, listParameters, printSort, queryText, sendable, takesWhere } from "./list-query";
 
-const NUMBERS = /^(integer|big_integer|decimal|float|percentage|currency|rating)$/;
-
 /** Converts the text to JSON. Numbers and booleans keep their type. Everything else stays text. */
 function typed(text: string, column: RecordColumn | undefined): JsonValue {
   if (column?.type === "boolean") return text === "true";
-  if (column !== undefined && NUMBERS.test(column.type)) return readNumber(text) ?? text;
+  if (column !== undefined && isNumberType(column.type)) return readNumber(text) ?? text;
   return text;
 }
 

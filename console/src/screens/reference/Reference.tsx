@@ -1,9 +1,8 @@
-import { TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { ErrorState } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { SkeletonRows } from "../../components/Skeleton";
 import { type Operation, describedQuery } from "./document";
 import { OperationView } from "./OperationView";
@@ -29,13 +28,7 @@ export function Reference() {
   return (
     <div className={classes.reference} data-open={shown !== undefined || undefined}>
       <nav className={classes.operations} aria-label="Operations">
-        <TextInput
-          leftSection={<IconSearch size={14} />}
-          aria-label="Find an operation"
-          placeholder="Find an operation"
-          value={q}
-          onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-        />
+        <Find label="Find an operation" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />
         {[...groups.by].map(([tag, operations]) => (
           <section key={tag}>
             <h2>{tag}</h2>

@@ -17,7 +17,7 @@ export function Snippets() {
   const { data: objects, error, refetch } = useObjects();
   if (objects === undefined) return error === null ? <SkeletonLines /> : <ErrorNotice error={error} title="The objects could not be loaded" onRetry={refetch} />;
   const object = objects.find(({ name }) => name === wanted) ?? objects[0];
-  if (object === undefined) return <EmptyState title="No objects yet">Create an object, and its snippets stand here.</EmptyState>;
+  if (object === undefined) return <EmptyState title="No objects yet" docs="POST /api/v1/objects">Create an object, and its snippets stand here.</EmptyState>;
   const { name, fields = [] } = object;
   const path = `/api/v1/data/${name}`;
   const values = Object.fromEntries(fields.filter(({ required }) => required === true).map((field) => [field.name, field.options?.[0] ?? SAMPLES[field.type] ?? "text"]));

@@ -3,6 +3,7 @@ import { upperFirst } from "@mantine/hooks";
 import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { quantity } from "../../api/numbers";
 import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
@@ -109,7 +110,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
 
 /** Sets one action on all objects that the search finds. Nothing is sent before the person saves the role. */
 function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: PlainReach) => void }) {
-  const of = `${objects.toLocaleString("en")} ${objects === 1 ? "object" : "objects"}`;
+  const of = quantity(objects, "object");
   return (
     <Menu>
       <Menu.Target>

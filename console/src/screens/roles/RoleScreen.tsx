@@ -5,6 +5,7 @@ import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/
 import { useEffect, useState } from "react";
 import { api } from "../../api/client";
 import { sameJson } from "../../api/json";
+import { quantity } from "../../api/numbers";
 import { useCan, usePermissions } from "../../api/session";
 import type { Grant } from "../../api/types";
 import { useViewAs, viewAs } from "../../api/view-as";
@@ -206,7 +207,7 @@ function ConditionsBelow({ grants }: { grants: Grant[] }) {
       }}
     >
       <Icon size={14} aria-hidden="true" />
-      {count === 1 ? "1 grant" : `${count.toLocaleString("en")} grants`} with conditions or fields
+      {quantity(count, "grant")} with conditions or fields
       {broken > 0 && `, ${broken.toLocaleString("en")} broken`}
     </UnstyledButton>
   );

@@ -1,5 +1,5 @@
 import { Button, TextInput } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { IconPlus } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -8,12 +8,12 @@ import { isApiError } from "../../api/errors";
 import { useCan } from "../../api/session";
 import type { Role } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { Inspector } from "../../components/Inspector";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { rolesQuery } from "../users/users";
 import details from "../../components/Details.module.css";
@@ -23,7 +23,8 @@ import classes from "./Roles.module.css";
 export function RolesScreen() {
   const { q = "", new: creating } = useSearch({ from: "/roles" });
   const navigate = useNavigate({ from: "/roles" });
-  const { data: roles, error, refetch } = useQuery(rolesQuery);
+  const query = useQuery(rolesQuery);
+  const roles = query.data;
   const canCreate = useCan("roles", "create");
   const wanted = q.trim().toLowerCase();
   const shown = roles?.filter(({ name, description }) => [name, description ?? ""].some((text) => text.toLowerCase().includes(wanted)));
@@ -41,24 +42,11 @@ export function RolesScreen() {
           )}
         </>
       }
-      toolbar={
-        <TextInput
-          w={260}
-          leftSection={<IconSearch size={14} />}
-          aria-label="Find a role"
-          placeholder="Find a role"
-          value={q}
-          onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-        />
-      }
+      toolbar={<Find w={260} label="Find a role" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />}
       inspector={creating === true && canCreate && <NewRole onClose={() => void navigate({ search: {} })} onCreated={({ id }) => void navigate({ to: "/roles/$role", params: { role: id } })} />}
     >
       {shown === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={5} />
-        ) : (
-          <ErrorState error={error} title="The roles could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The roles" rows={5} />
       ) : shown.length === 0 ? (
         <EmptyState title="No role matches">No role has “{q}” in its name or description.</EmptyState>
       ) : (

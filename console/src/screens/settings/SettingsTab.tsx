@@ -1,10 +1,9 @@
-import { TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { api, dataOf } from "../../api/client";
 import type { Setting } from "../../api/types";
 import { ErrorState } from "../../components/ErrorState";
+import { Find } from "../../components/Find";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Ticked } from "../../components/Ticked";
@@ -36,14 +35,7 @@ export function SettingsTab() {
       <p className="dim">
         The server reads these from environment variables when it starts. To change one, set the variable and start the server again.
       </p>
-      <TextInput
-        className={classes.search}
-        leftSection={<IconSearch size={14} />}
-        placeholder="Find a setting"
-        aria-label="Find a setting"
-        value={q}
-        onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value === "" ? undefined : value }), replace: true })}
-      />
+      <Find className={classes.search} label="Find a setting" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />
       {shown === undefined ? (
         <SkeletonRows rows={14} columns={3} />
       ) : shown.length === 0 ? (

@@ -7,11 +7,10 @@ import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { Task } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
+import { neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { Enabled } from "./Enabled";
@@ -25,7 +24,8 @@ export function TasksScreen() {
   const { open, new: creating } = useSearch({ from: "/tasks" });
   const navigate = useNavigate({ from: "/tasks" });
   const cache = useQueryClient();
-  const { data: tasks, error, refetch } = useQuery(tasksQuery);
+  const query = useQuery(tasksQuery);
+  const tasks = query.data;
   const canUpdate = useCan("tasks", "update");
   const canCreate = useCan("tasks", "create");
   const refresh = () => void cache.invalidateQueries({ queryKey: ["tasks"] });
@@ -73,18 +73,13 @@ export function TasksScreen() {
             key={opened.id}
             task={opened}
             onClose={() => go(undefined)}
-            onNext={at + 1 < tasks!.length ? () => go(tasks![at + 1]!.id) : undefined}
-            onPrevious={at > 0 ? () => go(tasks![at - 1]!.id) : undefined}
+            {...neighbours(tasks!, at, ({ id }) => go(id))}
           />
         )
       }
     >
       {tasks === undefined ? (
-        error === null ? (
-          <SkeletonRows rows={4} />
-        ) : (
-          <ErrorState error={error} title="The tasks could not be loaded" onRetry={() => void refetch()} />
-        )
+        <NotLoaded query={query} what="The tasks" rows={4} />
       ) : tasks.length === 0 ? (
         <EmptyState title="No tasks yet" docs="POST /api/v1/tasks">A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.</EmptyState>
       ) : (

@@ -6,13 +6,19 @@ import { userQuery, usersQuery } from "./users";
 
 const TYPING_MS = 150;
 
+type UserSelectProps = Omit<SelectProps, "data" | "searchable" | "searchValue" | "onSearchChange"> & {
+  value: string | null;
+  /** The id of a user who is left out. */
+  without?: string;
+};
+
 /** Chooses a user by name or email address. Guests and banned users are left out. */
-export function UserSelect({ value, ...rest }: Omit<SelectProps, "data" | "searchable" | "searchValue" | "onSearchChange"> & { value: string | null }) {
+export function UserSelect({ value, without, ...rest }: UserSelectProps) {
   const [typed, setTyped] = useState("");
   const [search] = useDebouncedValue(typed.trim(), TYPING_MS);
   const found = useQuery({ ...usersQuery({ search: search || undefined, page: 1 }), placeholderData: keepPreviousData });
   const chosen = useQuery({ ...userQuery(value ?? ""), enabled: value !== null });
-  const users = found.data?.data.filter(({ isAnonymous, banned }) => !isAnonymous && !banned) ?? [];
+  const users = found.data?.data.filter(({ id, isAnonymous, banned }) => id !== without && !isAnonymous && !banned) ?? [];
   // The chosen user stays in the list during a search for others, so that their name is shown.
   const all = chosen.data === undefined || users.some(({ id }) => id === chosen.data.id) ? users : [...users, chosen.data];
   return (

@@ -8,13 +8,12 @@ import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { User } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
 import { Initials } from "../../components/Initials";
+import { neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SettledInput } from "../../components/SettledInput";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { NewUser } from "./NewUser";
@@ -71,19 +70,14 @@ export function UsersScreen() {
               id={open}
               known={at === -1 ? undefined : users![at]}
               onClose={() => go(undefined)}
-              onNext={at !== -1 && at + 1 < users!.length ? () => go(users![at + 1]!.id) : undefined}
-              onPrevious={at > 0 ? () => go(users![at - 1]!.id) : undefined}
+              {...neighbours(users ?? [], at, ({ id }) => go(id))}
             />
           )
         )
       }
     >
       {users === undefined ? (
-        query.error === null ? (
-          <SkeletonRows rows={12} />
-        ) : (
-          <ErrorState error={query.error} title="The users could not be loaded" onRetry={() => void query.refetch()} />
-        )
+        <NotLoaded query={query} what="The users" rows={12} />
       ) : users.length === 0 ? (
         <EmptyState title="Nobody matches">No user has this name, email or role.</EmptyState>
       ) : (

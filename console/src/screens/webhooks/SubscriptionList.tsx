@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type Column, DataTable } from "../../components/DataTable";
+import { asCurl } from "../../components/CopyAs";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Arrives } from "../deliveries/deliveries";
 import { subscriptionsQuery } from "./webhooks";
@@ -20,9 +19,15 @@ const COLUMNS: Column<Subscription>[] = [
 export function SubscriptionList() {
   const { open } = useSearch({ from: "/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
-  const { data, error, refetch } = useQuery(subscriptionsQuery);
-  if (data === undefined) return error === null ? <SkeletonRows rows={6} /> : <ErrorState error={error} title="The subscriptions could not be loaded" onRetry={() => void refetch()} />;
-  if (data.length === 0) return <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions">A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.</EmptyState>;
+  const query = useQuery(subscriptionsQuery);
+  const { data } = query;
+  if (data === undefined) return <NotLoaded query={query} what="The subscriptions" rows={6} />;
+  if (data.length === 0)
+    return (
+      <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions" curl={asCurl({ method: "POST", path: "/api/v1/events/subscriptions", body: { event: "data.#", consumer: "my-log", handler: "log_event" } })}>
+        A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.
+      </EmptyState>
+    );
   return (
     <DataTable label="Subscriptions" columns={COLUMNS} rows={data} rowId={({ consumer }) => consumer} openId={open} onOpen={({ consumer }) => void navigate({ search: { tab: "subscriptions", open: consumer } })} narrowColumns={["consumer", "state"]} />
   );

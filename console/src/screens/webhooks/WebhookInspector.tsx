@@ -12,7 +12,7 @@ import { CodeBlock } from "../../components/CodeBlock";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, neighbours } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { SkeletonLines } from "../../components/Skeleton";
 import { Suspended } from "../../components/Suspended";
@@ -100,8 +100,7 @@ export function WebhookInspector({ id }: { id: string }) {
     <Details
       webhook={webhooks[at]!}
       onClose={() => go(undefined)}
-      onNext={at + 1 < webhooks.length ? () => go(webhooks[at + 1]!.id) : undefined}
-      onPrevious={at > 0 ? () => go(webhooks[at - 1]!.id) : undefined}
+      {...neighbours(webhooks, at, (next) => go(next.id))}
     />
   );
 }

@@ -3,10 +3,8 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useCan } from "../../api/session";
 import { asCurl } from "../../components/CopyAs";
-import { type Column, DataTable } from "../../components/DataTable";
+import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorState } from "../../components/ErrorState";
-import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { consumerOf } from "../deliveries/consumers";
@@ -18,7 +16,8 @@ import { webhooksQuery } from "./webhooks";
 export function WebhookList() {
   const { open } = useSearch({ from: "/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
-  const { data, error, refetch } = useQuery(webhooksQuery);
+  const query = useQuery(webhooksQuery);
+  const { data } = query;
   const canUpdate = useCan("webhooks", "update");
   const columns = useMemo<Column<Webhook>[]>(
     () => [
@@ -31,7 +30,7 @@ export function WebhookList() {
     ],
     [canUpdate],
   );
-  if (data === undefined) return error === null ? <SkeletonRows rows={6} /> : <ErrorState error={error} title="The webhooks could not be loaded" onRetry={() => void refetch()} />;
+  if (data === undefined) return <NotLoaded query={query} what="The webhooks" rows={6} />;
   if (data.length === 0)
     return (
       <EmptyState title="No webhooks yet" docs="POST /api/v1/webhooks" curl={asCurl({ method: "POST", path: "/api/v1/webhooks", body: { url: "https://example.com/hook", topics: ["data.#"] } })}>

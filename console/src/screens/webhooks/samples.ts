@@ -64,7 +64,8 @@ func IsGenuine(body []byte, header, secret string, maxAge time.Duration) bool {
 	}
 	return false
 }`,
-  Rust: `use hmac::{Hmac, Mac};
+  Rust: `// hmac 0.13, sha2 0.11, hex 0.4
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 /// \`body\` is the raw body, before it is parsed; \`now\` is in unix seconds.

@@ -4,7 +4,7 @@ import { isApiError } from "../../../api/errors";
 import type { Dependent, Plan } from "../../../api/types";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { Ticked } from "../../../components/Ticked";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import classes from "./Change.module.css";
 
 const SHOWN_MAX = 8;
@@ -24,7 +24,7 @@ export function Effect({ plan, error, isPending, waits = false }: { plan: Plan |
         <p key={`${object} ${field ?? ""} ${rule}`} className={classes.line} data-tone="bad">
           <IconCircleX size={15} aria-hidden="true" />
           <span dir="auto">
-            {/^\d/.test(message) ? null : <strong>{count(rows, "row")}: </strong>}
+            {/^\d/.test(message) ? null : <strong>{quantity(rows, "row")}: </strong>}
             <Ticked text={message} />
           </span>
         </p>

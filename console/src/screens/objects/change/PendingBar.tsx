@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { later, useEver } from "../../../components/later";
 import type { Step } from "../model/draft";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import classes from "./Change.module.css";
 
 const Review = later(() => import("./Review").then((loaded) => loaded.Review));
@@ -16,7 +16,7 @@ export function PendingBar({ object, steps, isValid, schemaVersion, onDiscard, o
         <section className={classes.bar} aria-label="Pending changes">
           <div className={classes.barText}>
             <IconAlertTriangle size={16} color="var(--bb-amber)" aria-hidden="true" />
-            <strong role="status">{count(steps.length, "pending change")}</strong>
+            <strong role="status">{quantity(steps.length, "pending change")}</strong>
             <span className={classes.barFirst}>{isValid ? steps[0]!.sentence : "Something in them is not right yet; it is marked where it stands."}</span>
           </div>
           <Button variant="default" onClick={onDiscard}>

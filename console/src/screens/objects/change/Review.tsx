@@ -10,7 +10,7 @@ import { StatusBadge } from "../../../components/StatusBadge";
 import { told } from "../../../components/toast";
 import { type StepState, applySteps } from "../model/apply";
 import type { Step } from "../model/draft";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import { planQuery } from "../model/plan";
 import { setApplying, setEdits, setFailure } from "../model/store";
 import { CopySteps } from "./CopySteps";
@@ -72,7 +72,7 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
     setEdits(object, (now) => result.applied.reduce((edits, step) => step.settle(edits), now));
     setApplying(object, false);
     if (result.failed === null) {
-      told(`${count(result.applied.length, "change")} of ${object} applied.`);
+      told(`${quantity(result.applied.length, "change")} of ${object} applied.`);
       setRun(null);
       setTyped("");
       onClose();
@@ -86,11 +86,11 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
   const applied = run === null ? 0 : [...run.states.values()].filter((state) => state === "applied").length;
   const left = run === null ? 0 : shown.length - applied - (run.failed === null ? 0 : 1);
   return (
-    <Modal opened={isMounted && opened} onClose={close} title={run?.failed ? `Applied in part: ${object}` : `${count(shown.length, "change")} of ${object}`} size={680} fullScreen={isNarrow} closeOnClickOutside={false}>
+    <Modal opened={isMounted && opened} onClose={close} title={run?.failed ? `Applied in part: ${object}` : `${quantity(shown.length, "change")} of ${object}`} size={680} fullScreen={isNarrow} closeOnClickOutside={false}>
       {run?.failed ? (
         <p className={classes.summary} role="alert">
-          {applied === 0 ? "Nothing was applied." : `${count(applied, "step")} ${applied === 1 ? "is" : "are"} applied and ${applied === 1 ? "stays" : "stay"}.`} Step {shown.indexOf(run.failed.step) + 1} failed
-          {left > 0 ? `, so ${count(left, "later step")} ${left === 1 ? "was" : "were"} not tried` : ""}. What is not applied stays here as pending changes.
+          {applied === 0 ? "Nothing was applied." : `${quantity(applied, "step")} ${applied === 1 ? "is" : "are"} applied and ${applied === 1 ? "stays" : "stay"}.`} Step {shown.indexOf(run.failed.step) + 1} failed
+          {left > 0 ? `, so ${quantity(left, "later step")} ${left === 1 ? "was" : "were"} not tried` : ""}. What is not applied stays here as pending changes.
         </p>
       ) : (
         <p className={classes.summary}>{shown.length === 1 ? "One request makes this change." : "The steps are applied in this order, each as one transaction. A step that fails stops the rest; earlier ones stay."}</p>
@@ -147,11 +147,11 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
         )}
         {run?.isOver ? (
           <Button onClick={() => void apply()} disabled={steps.length === 0}>
-            Try the {count(steps.length, "remaining step")} again
+            Try the {quantity(steps.length, "remaining step")} again
           </Button>
         ) : (
           <Button color={takes.length > 0 ? "red" : "indigo"} onClick={() => void apply()} loading={isRunning} disabled={refused.length > 0 || (word !== null && typed !== word) || steps.length === 0}>
-            {takes.length > 0 ? `Apply ${count(steps.length, "change")} and lose what is named` : `Apply ${count(steps.length, "change")}`}
+            {takes.length > 0 ? `Apply ${quantity(steps.length, "change")} and lose what is named` : `Apply ${quantity(steps.length, "change")}`}
           </Button>
         )}
       </div>

@@ -24,7 +24,8 @@ import { TypeSelect } from "../field/TypeSelect";
 import { applySteps } from "../model/apply";
 import { type DraftField, NO_EDITS, SELF, editField } from "../model/draft";
 import { hasOptions, isComparable, typeInfo } from "../model/fieldTypes";
-import { count, nameFrom } from "../model/names";
+import { quantity } from "../../../api/numbers";
+import { nameFrom } from "../model/names";
 import { usePlan } from "../model/plan";
 import { refusalAt } from "../model/refusalAt";
 import { NEW_OBJECT, clearEdits, newKey, setEdits, setFailure } from "../model/store";
@@ -180,7 +181,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
       </div>
       <div className={classes.foot}>
         <span className={classes.footText} role="status">
-          {!tried && edits.name === "" ? "It can be used the moment it is created." : !draft.isValid ? firstProblem(state) : refused !== null ? "The server would refuse this; see above." : steps.length > 1 ? `${count(steps.length, "step")}: the object, then its relations.` : `${count(edits.added.length, "field")}, ready to be created.`}
+          {!tried && edits.name === "" ? "It can be used the moment it is created." : !draft.isValid ? firstProblem(state) : refused !== null ? "The server would refuse this; see above." : steps.length > 1 ? `${quantity(steps.length, "step")}: the object, then its relations.` : `${quantity(edits.added.length, "field")}, ready to be created.`}
         </span>
         {isTouched && (
           <Button

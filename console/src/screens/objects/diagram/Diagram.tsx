@@ -8,7 +8,7 @@ import { usePreference } from "../../../api/preferences";
 import type { Schema } from "../../../api/types";
 import { USERS, USERS_OBJECT, leadsToUsers } from "../../../api/users-object";
 import { useHotkeys } from "../../../components/useHotkeys";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import { relationTitle } from "../model/relations";
 import { HEAD_HEIGHT, NODE_WIDTH, type Positions, autoLayout, lineOf, nodeHeight, positionsFor } from "./layout";
 import { ObjectNode, type ObjectNodeType } from "./ObjectNode";
@@ -91,7 +91,7 @@ function Drawn({ schema }: { schema: Schema }) {
                 height,
                 selected: selected === object.name,
                 data: { object, dimmed: neighbors !== null && !neighbors.has(object.name) },
-                ariaLabel: `Object ${object.name}, ${count(object.fields.length, "field")}${related.length === 0 ? "" : `, ${related.map(relationTitle).join(", ")}`}. Enter opens it; after Space, arrows move it.`,
+                ariaLabel: `Object ${object.name}, ${quantity(object.fields.length, "field")}${related.length === 0 ? "" : `, ${related.map(relationTitle).join(", ")}`}. Enter opens it; after Space, arrows move it.`,
                 handles: HANDLES,
               };
             }),
@@ -201,7 +201,7 @@ function Drawn({ schema }: { schema: Schema }) {
         <Panel position="top-left" className={classes.tools}>
           <TextInput
             aria-label="Find an object in the diagram"
-            placeholder={`Find in ${count(schema.objects.length, "object")}`}
+            placeholder={`Find in ${quantity(schema.objects.length, "object")}`}
             list={namesId}
             className={classes.find}
             autoComplete="off"

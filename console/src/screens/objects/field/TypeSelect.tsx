@@ -13,14 +13,12 @@ const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
 export interface TypeSelectProps {
   type: FieldType;
   onChange: (type: FieldType) => void;
-  /** Whether a type cannot be chosen. */
-  isClosed?: (type: FieldType) => boolean;
   label?: string;
   "aria-label"?: string;
   error?: string | undefined;
 }
 
-export function TypeSelect({ type, onChange, isClosed = () => false, label, "aria-label": ariaLabel, error }: TypeSelectProps) {
+export function TypeSelect({ type, onChange, label, "aria-label": ariaLabel, error }: TypeSelectProps) {
   const [typed, setTyped] = useState<string | null>(null);
   const box = useCombobox({ onDropdownClose: () => box.resetSelectedOption() });
   const { selectFirstOption } = box;
@@ -39,7 +37,7 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
   const leave = () => {
     box.closeDropdown();
     if (typed === null) return;
-    const first = found?.find((each) => !isClosed(each.type));
+    const first = found?.[0];
     setTyped(null);
     if (first !== undefined) choose(first.type);
     // The draft keeps a text that matches no type, but cannot be saved with it.
@@ -56,8 +54,8 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
     }
   };
   const option = (each: FieldTypeInfo) => (
-    <Combobox.Option key={each.type} value={each.type} disabled={isClosed(each.type)} active={each.type === type}>
-      <span className={classes.option} data-disabled={isClosed(each.type) || undefined}>
+    <Combobox.Option key={each.type} value={each.type} active={each.type === type}>
+      <span className={classes.option}>
         <each.icon size={16} stroke={1.75} aria-hidden="true" />
         <span>
           <span className={classes.word}>{each.type}</span> <span className={classes.plain}>{each.label}</span>

@@ -1,5 +1,5 @@
-import { Button, TextInput } from "@mantine/core";
-import { IconChevronDown, IconPlus, IconSearch, IconTemplate } from "@tabler/icons-react";
+import { Button } from "@mantine/core";
+import { IconChevronDown, IconPlus, IconTemplate } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useRef } from "react";
@@ -13,6 +13,7 @@ import { EmptyState } from "../../../components/EmptyState";
 import { ErrorState } from "../../../components/ErrorState";
 import { Menu } from "../../../components/floating";
 import { Page } from "../../../components/Page";
+import { Find } from "../../../components/Find";
 import { SkeletonRows } from "../../../components/Skeleton";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { Time } from "../../../components/Time";
@@ -20,7 +21,7 @@ import { useHotkeys } from "../../../components/useHotkeys";
 import { lastChanges, recentHistoryQuery } from "../model/history";
 import { recordCountQuery, useRecordCount } from "../../../api/counts";
 import type { Migration, Relationship } from "../../../api/types";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import { useEditedObjects } from "../model/store";
 import { TEMPLATES } from "../templates/templates";
 import { ObjectInspector } from "./ObjectInspector";
@@ -106,20 +107,7 @@ export function ObjectsScreen() {
       {...(isEmpty || view === "diagram"
         ? {}
         : {
-            toolbar: (
-              <TextInput
-                ref={search}
-                className={classes.search}
-                leftSection={<IconSearch size={14} />}
-                aria-label="Find an object or a field"
-                placeholder="Find an object or a field"
-                value={q}
-                onChange={(event) => {
-                  const next = event.currentTarget.value;
-                  void navigate({ search: ({ q: _, ...rest }) => (next === "" ? rest : { ...rest, q: next }), replace: true });
-                }}
-              />
-            ),
+            toolbar: <Find ref={search} className={classes.search} label="Find an object or a field" value={q} onFind={(text) => void navigate({ search: (before) => ({ ...before, q: text }), replace: true })} />,
           })}
       inspector={
         opened && (
@@ -237,7 +225,7 @@ function CreateMenu() {
           <Menu.Label>From a template</Menu.Label>
           {TEMPLATES.map(({ id, label, objects }) => (
             <Menu.Item key={id} renderRoot={(props) => <Link to="/objects/new" search={{ template: id }} {...props} />} leftSection={<IconTemplate size={14} />}>
-              {label} <span className="dim">{count(objects.length, "object")}</span>
+              {label} <span className="dim">{quantity(objects.length, "object")}</span>
             </Menu.Item>
           ))}
         </Menu.Dropdown>

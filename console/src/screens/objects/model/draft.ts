@@ -7,7 +7,8 @@ import { printJson, sameJson } from "../../../api/json";
 import type { DataObject, Field, FieldChanges, Relationship } from "../../../api/types";
 import { type FieldProblems, fieldProblems } from "./fieldProblems";
 import { typeInfo } from "./fieldTypes";
-import { count, listed, objectNameProblem, relationNameProblem } from "./names";
+import { quantity } from "../../../api/numbers";
+import { listed, objectNameProblem, relationNameProblem } from "./names";
 import { type RelationDefinition, defaultOnDelete, relationColumns, relationTitle, sides, takenKeys } from "./relations";
 
 /** A column in a group: its name on the server, or the key of a new field or relation. */
@@ -223,7 +224,7 @@ function creation(base: Base, edits: Edits): Step[] {
   const steps: Step[] = [
     {
       id: "create_object",
-      sentence: `Create the object ${draft.name} with ${count(definition.fields.length, "field")}`,
+      sentence: `Create the object ${draft.name} with ${quantity(definition.fields.length, "field")}`,
       request: describe("post", "/api/v1/objects", { body: definition }),
       waits: false,
       destructive: false,

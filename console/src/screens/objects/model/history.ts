@@ -4,7 +4,8 @@ import { api, dataOf } from "../../../api/client";
 import { sameJson, type JsonValue } from "../../../api/json";
 import type { Field, Migration, SchemaChange } from "../../../api/types";
 import { typeInfo } from "./fieldTypes";
-import { count, listed } from "./names";
+import { quantity } from "../../../api/numbers";
+import { listed } from "./names";
 import { relationTitle } from "./relations";
 
 const PAGE = 50;
@@ -43,7 +44,7 @@ export function lastChanges(history: Migration[]): Map<string, Migration> {
 export function changeSentence(change: SchemaChange): string {
   switch (change.op) {
     case "create_object":
-      return `Created the object ${change.object.name} with ${count(change.object.fields.length, "field")}`;
+      return `Created the object ${change.object.name} with ${quantity(change.object.fields.length, "field")}`;
     case "delete_object":
       return `Deleted the object ${change.object} with its records`;
     case "add_field":

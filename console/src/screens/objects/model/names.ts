@@ -51,11 +51,6 @@ export function nameFrom(label: string): string {
     .slice(0, NAME_CHARS_MAX);
 }
 
-/** A number with its noun: `1 row`, `3 rows`. */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-}
-
 /** A list in words: `a`, `a and b`, `a, b and c`. */
 export function listed(words: string[]): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;

@@ -1,6 +1,7 @@
 /** The pending edits of each object. They stay while the console is open, also if the person leaves the screen. */
-import { useCallback, useEffect, useSyncExternalStore } from "react";
+import { useCallback, useEffect } from "react";
 import { sameJson } from "../../../api/json";
+import { observable } from "../../../api/observable";
 import { type Edits, NO_EDITS } from "./draft";
 
 /** The key under which the draft of a new object is stored. */
@@ -18,19 +19,16 @@ interface Entry {
 }
 
 const EMPTY: Entry = { edits: NO_EDITS, failure: null };
-const entries = new Map<string, Entry>();
-const watchers = new Set<() => void>();
+const entries = observable<ReadonlyMap<string, Entry>>(new Map());
 let counter = 0;
 
-const watch = (watcher: () => void) => {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
-};
+const entryOf = (object: string): Entry => entries.get().get(object) ?? EMPTY;
 
 function put(object: string, entry: Entry): void {
-  if (entry.failure === null && sameJson(entry.edits, NO_EDITS)) entries.delete(object);
-  else entries.set(object, entry);
-  for (const watcher of watchers) watcher();
+  const next = new Map(entries.get());
+  if (entry.failure === null && sameJson(entry.edits, NO_EDITS)) next.delete(object);
+  else next.set(object, entry);
+  entries.set(next);
 }
 
 /** Objects whose steps are being applied. While an object is here, a definition that disappears on the server was removed by this page. */
@@ -51,16 +49,15 @@ export function newKey(): string {
 }
 
 export function readEdits(object: string): Edits {
-  return (entries.get(object) ?? EMPTY).edits;
+  return entryOf(object).edits;
 }
 
 export function setEdits(object: string, change: Edits | ((now: Edits) => Edits)): void {
-  const now = entries.get(object) ?? EMPTY;
-  put(object, { failure: null, edits: typeof change === "function" ? change(now.edits) : change });
+  put(object, { failure: null, edits: typeof change === "function" ? change(readEdits(object)) : change });
 }
 
 export function setFailure(object: string, failure: StepFailure | null): void {
-  put(object, { ...(entries.get(object) ?? EMPTY), failure });
+  put(object, { ...entryOf(object), failure });
 }
 
 export function clearEdits(object: string): void {
@@ -68,7 +65,7 @@ export function clearEdits(object: string): void {
 }
 
 export function useEdits(object: string): [Edits, (change: Edits | ((now: Edits) => Edits)) => void, StepFailure | null] {
-  const entry = useSyncExternalStore(watch, () => entries.get(object) ?? EMPTY);
+  const entry = entries.useValue().get(object) ?? EMPTY;
   const change = useCallback((next: Edits | ((now: Edits) => Edits)) => setEdits(object, next), [object]);
   const isPending = entry.edits !== NO_EDITS;
   useEffect(() => {
@@ -82,6 +79,5 @@ export function useEdits(object: string): [Edits, (change: Edits | ((now: Edits)
 
 /** The names of the objects that have pending edits. */
 export function useEditedObjects(): ReadonlySet<string> {
-  const names = useSyncExternalStore(watch, () => [...entries.keys()].sort().join(","));
-  return new Set(names === "" ? [] : names.split(","));
+  return new Set(entries.useValue().keys());
 }

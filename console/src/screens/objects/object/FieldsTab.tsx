@@ -1,9 +1,10 @@
-import { Button, TextInput } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { Button } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
 import { useMemo, useRef } from "react";
 import { printJson } from "../../../api/json";
 import type { Field } from "../../../api/types";
 import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
+import { Find } from "../../../components/Find";
 import { EmptyState } from "../../../components/EmptyState";
 import { asCurl } from "../../../components/CopyAs";
 import { StatusBadge } from "../../../components/StatusBadge";
@@ -53,7 +54,7 @@ export function FieldsTab({ state: { base, draft }, query, onQuery, openKey, onO
   return (
     <div className={classes.tab}>
       <div className={classes.bar}>
-        <TextInput ref={search} className={classes.search} leftSection={<IconSearch size={14} />} aria-label="Find a field" placeholder={`Find in ${draft.fields.length} fields`} value={query} onChange={(event) => onQuery(event.currentTarget.value)} />
+        <Find ref={search} className={classes.search} label="Find a field" placeholder={`Find in ${draft.fields.length} fields`} value={query} onFind={(text = "") => onQuery(text)} />
         {onAdd !== undefined && (
           <Button className={classes.push} leftSection={<IconPlus size={14} />} onClick={onAdd}>
             Add field

@@ -19,7 +19,8 @@ import { CopySteps } from "../change/CopySteps";
 import { PendingBar } from "../change/PendingBar";
 import { editsFrom, lostEdits } from "../model/draft";
 import { recentHistoryQuery } from "../model/history";
-import { count, listed } from "../model/names";
+import { quantity } from "../../../api/numbers";
+import { listed } from "../model/names";
 import { NEW_OBJECT, clearEdits, isApplying, newKey, setEdits } from "../model/store";
 import { useRecordCount } from "../../../api/counts";
 import type { DataObject } from "../../../api/types";
@@ -112,7 +113,7 @@ export function ObjectScreen() {
         <>
           {steps.length > 0 ? <CopySteps steps={steps} /> : <CopyAs request={{ method: "GET", path: `/api/v1/objects/${name}` }} mcp={{ tool: "get_object", arguments: { name } }} />}
           <Button renderRoot={(props) => <Link to="/data/$object" params={{ object: name }} {...props} />} variant="default" leftSection={<IconTable size={14} />}>
-            {records === null || records === undefined ? "Records" : count(records, "record")}
+            {records === null || records === undefined ? "Records" : quantity(records, "record")}
           </Button>
         </>
       }
@@ -154,7 +155,7 @@ export function ObjectScreen() {
           opened={reviewing}
           onOpen={setReviewing}
           onDiscard={async () => {
-            if (await confirm({ title: `Discard ${count(steps.length, "pending change")}?`, children: `${name} stays as it is on the server.`, action: "Discard" })) {
+            if (await confirm({ title: `Discard ${quantity(steps.length, "pending change")}?`, children: `${name} stays as it is on the server.`, action: "Discard" })) {
               clearEdits(name);
               if (row?.state === "new") close();
             }
@@ -189,7 +190,7 @@ function Gone({ object, known, hadEdits }: { object: string; known: DataObject |
       title={deletion === undefined && known === null ? `There is no object "${object}"` : `The object "${object}" was deleted`}
       action={
         known !== null && canCreate ? (
-          <Button onClick={again}>Create it again with its {count(known.fields.length, "field")}</Button>
+          <Button onClick={again}>Create it again with its {quantity(known.fields.length, "field")}</Button>
         ) : (
           <Button renderRoot={(props) => <Link to="/objects" {...props} />} variant="default">
             All objects

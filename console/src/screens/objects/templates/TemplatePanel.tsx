@@ -7,7 +7,8 @@ import { ErrorNotice } from "../../../components/ErrorState";
 import { told } from "../../../components/toast";
 import { CopySteps } from "../change/CopySteps";
 import { TypeIcon } from "../field/FieldForm";
-import { count, listed, objectNameProblem } from "../model/names";
+import { quantity } from "../../../api/numbers";
+import { listed, objectNameProblem } from "../model/names";
 import { KIND_SYMBOLS } from "../model/relations";
 import { RuleChips } from "../object/FieldsTab";
 import { type Made, type TemplateStep, runTemplate, templateSteps } from "./makeTemplate";
@@ -48,7 +49,7 @@ export function TemplatePanel({ template: original, taken }: { template: Templat
       await cache.invalidateQueries({ queryKey: ["data-objects"] });
       void cache.invalidateQueries({ queryKey: ["data"] });
     }
-    told(`${count(template.objects.length, "object")} of the template ${original.label} ${template.objects.length === 1 ? "is" : "are"} there.`);
+    told(`${quantity(template.objects.length, "object")} of the template ${original.label} ${template.objects.length === 1 ? "is" : "are"} there.`);
     void navigate({ to: "/data/$object", params: { object: template.main }, search: {} });
   };
   return (
@@ -83,7 +84,7 @@ export function TemplatePanel({ template: original, taken }: { template: Templat
       </ul>
       {!started && (
         <div className={classes.options}>
-          <Switch label={`With ${count(samples, "sample record")}`} description="To see lists, filters and relations at work. Delete them when you like." checked={withSamples} onChange={(event) => setWithSamples(event.currentTarget.checked)} />
+          <Switch label={`With ${quantity(samples, "sample record")}`} description="To see lists, filters and relations at work. Delete them when you like." checked={withSamples} onChange={(event) => setWithSamples(event.currentTarget.checked)} />
           <TextInput
             label="Prefix of the names"
             placeholder="none"
@@ -110,12 +111,12 @@ export function TemplatePanel({ template: original, taken }: { template: Templat
       {failure !== null && (
         <ErrorNotice
           error={failure}
-          title={done.size === 0 ? "Nothing was made" : `${count(done.size, "step")} of ${steps.length} ${done.size === 1 ? "is" : "are"} done, the others are not`}
+          title={done.size === 0 ? "Nothing was made" : `${quantity(done.size, "step")} of ${steps.length} ${done.size === 1 ? "is" : "are"} done, the others are not`}
         />
       )}
       <div className={classes.foot}>
         <Button onClick={() => void make()} disabled={clashes.length > 0 || prefixProblem !== undefined} loading={running !== null}>
-          {failure === null ? `Create ${count(template.objects.length, "object")}` : "Go on from there"}
+          {failure === null ? `Create ${quantity(template.objects.length, "object")}` : "Go on from there"}
         </Button>
         <CopySteps steps={steps.filter((step): step is TemplateStep & { request: NonNullable<TemplateStep["request"]> } => step.request !== undefined)} />
       </div>

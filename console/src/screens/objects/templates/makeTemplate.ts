@@ -1,7 +1,7 @@
 /** Creates a template: objects, relations, groups, then the sample records. A second attempt does not repeat steps that are done. */
 import { type Described, api, describe, ok, requestRaw } from "../../../api/client";
 import { changeLinks } from "../../../api/records";
-import { count } from "../model/names";
+import { quantity } from "../../../api/numbers";
 import { defaultOnDelete, relationTitle } from "../model/relations";
 import type { Template } from "./templates";
 
@@ -25,7 +25,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
   };
   const fixed = (id: string, sentence: string, made: Described): TemplateStep => ({ id, sentence, request: made, run: send(made) });
   const steps: TemplateStep[] = [
-    ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${count(object.fields.length, "field")}`, describe("post", "/api/v1/objects", { body: object }))),
+    ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${quantity(object.fields.length, "field")}`, describe("post", "/api/v1/objects", { body: object }))),
     ...template.relations.map((relation) => {
       const body = { ...relation, onDelete: relation.onDelete ?? defaultOnDelete(relation) };
       return fixed(`relation ${relation.source}.${relation.name}`, `Relate ${relationTitle(relation)}`, describe("post", "/api/v1/relationships", { body }));
@@ -36,7 +36,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
   for (const { object, records } of template.samples)
     steps.push({
       id: `samples ${object}`,
-      sentence: `Add ${count(records.length, "record")} to ${object}`,
+      sentence: `Add ${quantity(records.length, "record")} to ${object}`,
       run: async (made) => {
         const data = records.map(({ values, refs = {} }) => ({ ...values, ...Object.fromEntries(Object.entries(refs).map(([key, [of, place]]) => [key, made.ids.get(of)![place]!])) }));
         const { ids } = await ok(api.POST("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { data } }));
@@ -47,7 +47,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
   if (links.length > 0)
     steps.push({
       id: "links",
-      sentence: `Link ${count(links.length, "record")}`,
+      sentence: `Link ${quantity(links.length, "record")}`,
       run: async (made) => {
         for (const [object, place, relation, other, places] of links)
           await changeLinks(object, made.ids.get(object)![place]!, relation, places.map((each) => made.ids.get(other)![each]!), "add");

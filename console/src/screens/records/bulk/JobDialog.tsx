@@ -4,14 +4,13 @@
  */
 import { Button, Group, Modal, Progress, Stack } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
-import { CopyButton } from "../../../components/Copy";
+import { NUMBER } from "../../../api/numbers";
+import { CopyButton, CopyText } from "../../../components/Copy";
 import { Id } from "../../../components/Id";
-import { CopyText } from "../../../components/Copy";
 import type { JobState } from "./useJob";
 import { printReport } from "./job";
 import classes from "./Bulk.module.css";
 
-const number = new Intl.NumberFormat("en");
 const LISTED_MAX = 20;
 
 export function JobDialog({ state, onCancel, onClose, onContinue }: { state: JobState | null; onCancel: () => void; onClose: () => void; onContinue: ((ids: string[]) => void) | undefined }) {
@@ -28,9 +27,9 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
         <Stack gap="md">
           <Progress value={total === 0 ? 0 : (tried / total) * 100} aria-label={state?.title ?? "Progress"} size="sm" />
           <div className="nums" role="status">
-            {number.format(tried)} of {number.format(total)} records
+            {NUMBER.format(tried)} of {NUMBER.format(total)} records
             {progress?.waiting === true && ", waiting because the server is busy"}
-            {progress !== null && progress.report.refused.length > 0 && `, ${number.format(progress.report.refused.length)} refused`}
+            {progress !== null && progress.report.refused.length > 0 && `, ${NUMBER.format(progress.report.refused.length)} refused`}
           </div>
           <Group justify="flex-end">
             <Button variant="default" onClick={onCancel} data-autofocus>
@@ -42,7 +41,7 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
         <Stack gap="md">
           <div role={isClean ? "status" : "alert"} className={classes.summary}>
             <strong>
-              {verb} {number.format(report.done)} of {number.format(report.total)} records.
+              {verb} {NUMBER.format(report.done)} of {NUMBER.format(report.total)} records.
             </strong>
             {report.stopped !== undefined && (
               <p dir="auto">
@@ -55,9 +54,9 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
                 )}
               </p>
             )}
-            {report.missing > 0 && <p>{number.format(report.missing)} were not there any more, or are not for you to change.</p>}
-            {report.unknown.length > 0 && <p>No answer came for {number.format(report.unknown.length)}. Look whether they were changed before you try again.</p>}
-            {report.left.length > 0 && <p>{number.format(report.left.length)} were not tried. They are as they were.</p>}
+            {report.missing > 0 && <p>{NUMBER.format(report.missing)} were not there any more, or are not for you to change.</p>}
+            {report.unknown.length > 0 && <p>No answer came for {NUMBER.format(report.unknown.length)}. Look whether they were changed before you try again.</p>}
+            {report.left.length > 0 && <p>{NUMBER.format(report.left.length)} were not tried. They are as they were.</p>}
           </div>
           {report.refused.length > 0 && (
             <div>
@@ -68,7 +67,7 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
                     <Id id={id} /> <span dir="auto">{message}</span>
                   </li>
                 ))}
-                {report.refused.length > LISTED_MAX && <li className="dim">and {number.format(report.refused.length - LISTED_MAX)} more, in the copied report</li>}
+                {report.refused.length > LISTED_MAX && <li className="dim">and {NUMBER.format(report.refused.length - LISTED_MAX)} more, in the copied report</li>}
               </ul>
             </div>
           )}
@@ -76,7 +75,7 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
             <CopyButton text={printReport(report, verb)} label="Copy report" />
             {onContinue !== undefined && report.left.length > 0 && (
               <Button variant="default" onClick={() => onContinue(report.left)}>
-                Try the remaining {number.format(report.left.length)}
+                Try the remaining {NUMBER.format(report.left.length)}
               </Button>
             )}
             <Button onClick={onClose} data-autofocus>

@@ -1,11 +1,10 @@
 import { Button } from "@mantine/core";
 import { IconCopy, IconPencil, IconTrash } from "@tabler/icons-react";
+import { NUMBER } from "../../../api/numbers";
 import { useCopy } from "../../../components/Copy";
 import type { RecordShape } from "../columns";
 import classes from "./Bulk.module.css";
 import type { Selection } from "./useSelection";
-
-const NUMBER = new Intl.NumberFormat("en");
 
 export interface SelectionBarProps {
   selection: Selection;

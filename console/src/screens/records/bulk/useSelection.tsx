@@ -2,6 +2,7 @@
 import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { api, ok } from "../../../api/client";
 import { type JsonValue, parseJson, printJson } from "../../../api/json";
+import { NUMBER, quantity } from "../../../api/numbers";
 import type { RecordRow } from "../../../api/record-paths";
 import { updateRecord } from "../../../api/records";
 import { useViewAs } from "../../../api/view-as";
@@ -20,7 +21,6 @@ import { useJob } from "./useJob";
 const JobDialog = later(() => import("./JobDialog").then((loaded) => loaded.JobDialog));
 const SetFieldDialog = later(() => import("./SetFieldDialog").then((loaded) => loaded.SetFieldDialog));
 
-const NUMBER = new Intl.NumberFormat("en");
 /** The maximum number of ids in one job. They take about 40 MB of memory. */
 const ALL_MAX = 500_000;
 /** A job with at most this many records shows a dialog only if a record was not changed. */
@@ -62,7 +62,7 @@ export interface Selection {
   dialogs: ReactNode;
 }
 
-const plural = (count: number) => `${NUMBER.format(count)} ${count === 1 ? "record" : "records"}`;
+const plural = (count: number) => quantity(count, "record");
 
 export function useSelection({ shape, view, rows, live, remember }: SelectionOptions): Selection {
   const object = shape.name;

@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { countMatches } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
+import { quantity } from "../../../api/numbers";
 import { ErrorNotice } from "../../../components/ErrorState";
 import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
@@ -17,7 +18,6 @@ import classes from "./Editors.module.css";
 
 /** The pause in typing after which the server counts the matching records. */
 const TYPING_MS = 300;
-const NUMBER = new Intl.NumberFormat("en");
 
 export interface BuilderProps {
   shape: RecordShape;
@@ -81,7 +81,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
                 ""
               )
             ) : isCurrent && counted.data !== undefined ? (
-              `${NUMBER.format(counted.data)} ${counted.data === 1 ? "record matches" : "records match"}`
+              quantity(counted.data, "record matches", "records match")
             ) : refusal === null ? (
               "Counting"
             ) : (

@@ -1,5 +1,6 @@
 /** The conditions of a view. This file converts them for the URL, saved views, chips and requests. */
 import type { RecordColumn } from "../columns";
+import { isNumberType, isTextType } from "../../../api/field-rules";
 import { ALIASES, OPERANDS, OPERATORS, type Operand, type Operator } from "../../../api/operators";
 import type { FieldType } from "../../../api/types";
 
@@ -20,7 +21,6 @@ export function operatorNamed(name: string): Operator | undefined {
   return NAMES.find((each) => each === small) ?? (Object.hasOwn(ALIASES, small) ? ALIASES[small] : undefined);
 }
 
-const TEXTS: FieldType[] = ["text", "email", "url", "slug"];
 const OPTIONS: FieldType[] = ["enum", "multi_enum"];
 
 /** Whether the comparison makes no sense to people, such as which of two ids is greater, or whether a boolean is in a list. */
@@ -31,7 +31,7 @@ function isOdd(operand: Operand, column: RecordColumn): boolean {
 
 /** The most useful operators of a column. The others follow in the order of the API. */
 function likeliest(column: RecordColumn): Operator[] {
-  if (column.relation === undefined && TEXTS.includes(column.type)) return ["ilike", "eq", "neq", "like", "in", "nin"];
+  if (column.relation === undefined && isTextType(column.type)) return ["ilike", "eq", "neq", "like", "in", "nin"];
   if (column.relation === undefined && OPTIONS.includes(column.type)) return ["eq", "neq", "in", "nin", "ilike", "like"];
   return ["eq", "neq"];
 }
@@ -45,12 +45,11 @@ export function operatorsOf(column: RecordColumn): Operator[] {
 }
 
 const TIMES: FieldType[] = ["date", "time", "datetime"];
-const NUMBERS: FieldType[] = ["integer", "big_integer", "decimal", "float", "percentage", "currency", "rating"];
 
 /** The words for an operator in a chip. */
 export function operatorLabel(operator: Operator, column: RecordColumn): string {
   const isTime = TIMES.includes(column.type);
-  const isNumber = NUMBERS.includes(column.type);
+  const isNumber = isNumberType(column.type);
   const list = column.type === "multi_enum";
   switch (operator) {
     case "eq":
@@ -101,7 +100,7 @@ export function isWhole({ operator, value }: Condition, column: RecordColumn | u
   if (takesList(operator)) return Array.isArray(value) && value.length > 0;
   if (typeof value !== "string") return false;
   // Only text columns can be compared with an empty text.
-  return value !== "" || (column !== undefined && TEXTS.includes(column.type) && OPERATORS[operator] !== "text");
+  return value !== "" || (column !== undefined && isTextType(column.type) && OPERATORS[operator] !== "text");
 }
 
 /** Parses the conditions in the URL: `[["status","eq","open"]]`. Entries that are not conditions are left out. */

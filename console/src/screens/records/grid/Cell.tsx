@@ -1,6 +1,6 @@
 /** A value in one line of the table. Hundreds of cells are visible at once, so each consists of few plain elements. */
 import { memo } from "react";
-import { withScale } from "../../../api/field-rules";
+import { CURRENCY_SCALE, withScale } from "../../../api/field-rules";
 import { isLosslessNumber, printJson } from "../../../api/json";
 import { shortId } from "../../../components/Id";
 import { relativeTime } from "../../../components/Time";
@@ -9,8 +9,6 @@ import type { RecordColumn } from "../columns";
 import classes from "./Grid.module.css";
 
 const SHOWN_MAX = 240;
-/** The number of decimal places of a currency field without a scale. */
-const CURRENCY_SCALE = 2;
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const localExact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 

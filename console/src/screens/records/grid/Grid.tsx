@@ -10,7 +10,7 @@ import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode,
 import { Popover } from "../../../components/floating";
 import { useRowSelection } from "../../../components/useRowSelection";
 import { type CellPosition, clamp, useTableFrame } from "../../../components/useTableFrame";
-import { isNumeric } from "../../../components/Value";
+import { isNumberType } from "../../../api/field-rules";
 import type { RecordColumn } from "../columns";
 import { isSortable } from "../columns";
 import type { SortKey } from "../list-query";
@@ -192,6 +192,9 @@ export function Grid(props: GridProps) {
   const keyDown = (event: KeyboardEvent) => {
     // If the focus is in an editor, a button or a check box, the keys belong to that element.
     if (event.target !== scroller.current || event.nativeEvent.isComposing) return;
+    // The grid keeps the focus until the editor of a cell is loaded. These keys were typed for the editor, so they neither clear the cell
+    // nor open the row.
+    if (editing !== null) return event.stopPropagation();
     const row = rowAt(active.row);
     const column = columnOf(active.column);
     const done = () => {
@@ -460,7 +463,7 @@ export function Grid(props: GridProps) {
                   role="columnheader"
                   aria-colindex={at.index + 2}
                   aria-sort={by === undefined ? undefined : by.descending ? "descending" : "ascending"}
-                  className={`${classes.th}${isNumeric(column.type) ? ` ${classes.numeric}` : ""}${at.isPinned ? ` ${classes.pinned}` : ""}${at.isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
+                  className={`${classes.th}${isNumberType(column.type) ? ` ${classes.numeric}` : ""}${at.isPinned ? ` ${classes.pinned}` : ""}${at.isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
                   style={{ left: at.start, width: at.width }}
                   data-column={column.id}
                   data-drop={drag?.over === column.id || undefined}

@@ -1,7 +1,7 @@
 /** One row of the grid. It renders again only if one of its props has changed. */
 import { IconArrowsDiagonal, IconChevronRight } from "@tabler/icons-react";
 import { memo } from "react";
-import { isNumeric } from "../../../components/Value";
+import { isNumberType } from "../../../api/field-rules";
 import { CellValue } from "./Cell";
 import classes from "./Grid.module.css";
 import type { PlacedColumn } from "./geometry";
@@ -79,7 +79,7 @@ function Row({ index, top, height, width, gutter, row, columns, mark, titleOf, i
             id={active === at ? cellId(index, at) : undefined}
             role="gridcell"
             aria-colindex={at + 2}
-            className={`${classes.cell}${isNumeric(column.type) ? ` ${classes.numeric}` : ""}${isPinned ? ` ${classes.pinned}` : ""}${isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
+            className={`${classes.cell}${isNumberType(column.type) ? ` ${classes.numeric}` : ""}${isPinned ? ` ${classes.pinned}` : ""}${isLastPinned ? ` ${classes.pinnedLast}` : ""}`}
             style={{ left: start, width: cellWidth }}
             data-column={id}
             data-cell={at}

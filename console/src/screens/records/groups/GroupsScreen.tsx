@@ -5,6 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { isApiError } from "../../../api/errors";
 import type { JsonValue } from "../../../api/json";
+import { quantity } from "../../../api/numbers";
 import type { GroupRow } from "../../../api/record-paths";
 import { useCanRecords } from "../../../api/session";
 import { CopyAs } from "../../../components/CopyAs";
@@ -33,7 +34,6 @@ import { useZone } from "./zone";
 import records from "../Records.module.css";
 import classes from "./Groups.module.css";
 
-const NUMBER = new Intl.NumberFormat("en");
 const NONE: GroupRow[] = [];
 
 export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved, keep }, current, grouping }: RecordsTableProps & { grouping: Grouping }) {
@@ -136,7 +136,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   return (
     <Page
       title={shape.label}
-      aside={total === null ? undefined : `${NUMBER.format(total)} ${total === 1 ? "group" : "groups"}`}
+      aside={total === null ? undefined : quantity(total, "group")}
       actions={
         <>
           <span className={records.wideOnly}>

@@ -1,6 +1,7 @@
 /** Groups and results as text for people. This file does not use React. */
 import { withScale } from "../../../api/field-rules";
 import { type JsonValue, printJson } from "../../../api/json";
+import { NUMBER } from "../../../api/numbers";
 import { shortId } from "../../../components/short-id";
 import type { GroupRow, RecordRow } from "../../../api/record-paths";
 import type { RecordColumn } from "../columns";
@@ -46,8 +47,7 @@ export function resultText(value: JsonValue | undefined, { scale }: GroupFunctio
 
 /** Says which of the groups are shown. */
 export function shownWords(page: number, size: number, count: number, total: number | null): string {
-  const number = new Intl.NumberFormat("en");
   if (total === null || total <= count) return "";
   const first = (page - 1) * size + 1;
-  return first === 1 ? `Shown: first ${number.format(count)} of ${number.format(total)} groups` : `Shown: groups ${number.format(first)}–${number.format(first + count - 1)} of ${number.format(total)}`;
+  return first === 1 ? `Shown: first ${NUMBER.format(count)} of ${NUMBER.format(total)} groups` : `Shown: groups ${NUMBER.format(first)}–${NUMBER.format(first + count - 1)} of ${NUMBER.format(total)}`;
 }

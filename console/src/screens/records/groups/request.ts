@@ -1,5 +1,5 @@
 /** The request for the groups of a view: its parameters, the keys of its result, and the input that an error belongs to. No React. */
-import { isNumberType } from "../../../api/field-rules";
+import { CURRENCY_SCALE, isNumberType } from "../../../api/field-rules";
 import type { ApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
 import type { FieldType } from "../../../api/types";
@@ -61,9 +61,6 @@ function typeOf(name: string, column: RecordColumn | undefined): FieldType {
   if (name === "avg") return "float";
   return name === "sum" && column.type === "integer" ? "big_integer" : column.type;
 }
-
-/** The number of decimal places of a currency field without a scale. */
-const CURRENCY_SCALE = 2;
 
 export function functionOf(text: string, shape: RecordShape): GroupFunction {
   const [name, field] = parted(text);

@@ -1,8 +1,8 @@
 import { Button, Group, Progress } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { NUMBER, quantity } from "../../../api/numbers";
 import { StatusBadge } from "../../../components/StatusBadge";
 import type { Checked, Plan } from "./import.worker";
-import { countText, rowsText } from "./text";
 import type { Reader } from "./reader";
 import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
@@ -28,7 +28,7 @@ export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; 
     <div className={classes.step}>
       {checked === null && error === undefined && (
         <div aria-busy="true">
-          <p>Checking the rows: {countText(progress.rows)} so far.</p>
+          <p>Checking the rows: {NUMBER.format(progress.rows)} so far.</p>
           <Progress value={file.size === 0 ? 100 : (progress.bytes / file.size) * 100} aria-label="Checked" />
         </div>
       )}
@@ -40,8 +40,8 @@ export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; 
       {checked !== null && (
         <>
           <div className={classes.counts} role="status">
-            <StatusBadge tone={good > 0 ? "ok" : "off"}>{rowsText(good)} can be sent</StatusBadge>
-            {checked.refused > 0 && <StatusBadge tone="warn">{rowsText(checked.refused)} cannot</StatusBadge>}
+            <StatusBadge tone={good > 0 ? "ok" : "off"}>{quantity(good, "row")} can be sent</StatusBadge>
+            {checked.refused > 0 && <StatusBadge tone="warn">{quantity(checked.refused, "row")} cannot</StatusBadge>}
           </div>
           <p className={classes.hint}>
             Nothing has been written. What only the server knows (unique values, references, patterns, permissions) is judged when the rows are imported; what is refused is listed then.
@@ -69,8 +69,8 @@ export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; 
                       <td>
                         <Ticked text={reason} />
                       </td>
-                      <td className={classes.right}>{countText(count)}</td>
-                      <td className={classes.right}>{countText(first)}</td>
+                      <td className={classes.right}>{NUMBER.format(count)}</td>
+                      <td className={classes.right}>{NUMBER.format(first)}</td>
                     </tr>
                   ))}
                 </tbody>
@@ -84,7 +84,7 @@ export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; 
           Back to the columns
         </Button>
         <Button onClick={onStart} disabled={checked === null || good === 0} data-autofocus>
-          {checked === null ? "Import" : `Import ${rowsText(good)}`}
+          {checked === null ? "Import" : `Import ${quantity(good, "row")}`}
         </Button>
       </Group>
     </div>

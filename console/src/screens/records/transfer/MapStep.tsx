@@ -8,9 +8,9 @@ import { Value } from "../../../components/Value";
 import { type ConvertSettings, convertCell, guessType, readAs } from "./convert";
 import type { Plan, Sight } from "./import.worker";
 import { NamedBy } from "./NamedBy";
+import { bytes } from "../../settings/units";
 import { upsertTargets } from "./mapping";
 import { DELIMITERS, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./formats";
-import { bytesText } from "./text";
 import classes from "./transfer.module.css";
 
 const SAMPLES = 3;
@@ -51,7 +51,7 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
   return (
     <div className={classes.step}>
       <p className={classes.fileLine}>
-        <bdi>{file.name}</bdi> <span className="dim">{bytesText(file.size)}</span>
+        <bdi>{file.name}</bdi> <span className="dim">{bytes(file.size)}</span>
       </p>
       <div className={classes.options}>
         <Select

@@ -2,12 +2,12 @@ import { Button, Group, Progress } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useEffect } from "react";
 import type { RecordShape } from "../../../api/record-shape";
+import { NUMBER, quantity } from "../../../api/numbers";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { StatusBadge } from "../../../components/StatusBadge";
 import type { Importer, ImportState } from "./importer";
 import { REFUSED_KEPT_MAX } from "./importer";
 import { download, refusedCsv } from "./refused";
-import { countText, rowsText } from "./text";
 import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
 
@@ -46,16 +46,16 @@ export function RunStep({ shape, file, names, importer, state, onClose, onAgain 
       </p>
       <Progress value={share} aria-label="Imported" color={phase === "failed" ? "red" : phase === "paused" ? "amber" : "indigo"} />
       <div className={classes.counts}>
-        <StatusBadge tone="ok">{countText(created)} created</StatusBadge>
-        {(importer.plan.target !== null || updated > 0) && <StatusBadge tone="info">{countText(updated)} updated</StatusBadge>}
-        <StatusBadge tone={refused > 0 ? "bad" : "off"}>{countText(refused)} refused</StatusBadge>
+        <StatusBadge tone="ok">{NUMBER.format(created)} created</StatusBadge>
+        {(importer.plan.target !== null || updated > 0) && <StatusBadge tone="info">{NUMBER.format(updated)} updated</StatusBadge>}
+        <StatusBadge tone={refused > 0 ? "bad" : "off"}>{NUMBER.format(refused)} refused</StatusBadge>
       </div>
       {(phase === "failed" || phase === "paused") && error !== undefined && <ErrorNotice error={error} title={phase === "failed" ? "The import broke off" : "The server did not take the last rows"} />}
       {phase === "paused" && (
         <>
           {unsure !== undefined && importer.plan.target === null && (
             <p className={classes.hint}>
-              Rows {countText(unsure.from)} to {countText(unsure.to)} were on their way. If the server had them before it fell silent, sending them again makes them twice.
+              Rows {NUMBER.format(unsure.from)} to {NUMBER.format(unsure.to)} were on their way. If the server had them before it fell silent, sending them again makes them twice.
             </p>
           )}
           <Group gap="sm" mt="sm">
@@ -93,7 +93,7 @@ export function RunStep({ shape, file, names, importer, state, onClose, onAgain 
               <tbody>
                 {importer.refused.slice(0, SHOWN_MAX).map(({ number, field, reason }) => (
                   <tr key={number}>
-                    <td className={classes.right}>{countText(number)}</td>
+                    <td className={classes.right}>{NUMBER.format(number)}</td>
                     <td className="mono">{field ?? "–"}</td>
                     <td>
                       <Ticked text={reason} />
@@ -105,7 +105,7 @@ export function RunStep({ shape, file, names, importer, state, onClose, onAgain 
           </div>
           {refused > SHOWN_MAX && (
             <p className={classes.hint}>
-              The first {SHOWN_MAX} of {rowsText(refused)}. The CSV has {refused > REFUSED_KEPT_MAX ? `the first ${countText(REFUSED_KEPT_MAX)}` : "all"}.
+              The first {SHOWN_MAX} of {quantity(refused, "row")}. The CSV has {refused > REFUSED_KEPT_MAX ? `the first ${NUMBER.format(REFUSED_KEPT_MAX)}` : "all"}.
             </p>
           )}
         </>
