@@ -162,7 +162,8 @@ impl<'a> Subject<'a> {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let path = format!("/api/v1/events/stream?topics={TOPIC}&resume={}", after.is_some());
         let known = after.map(|after| format!("last-event-id: {after}\r\n")).unwrap_or_default();
-        stream.write_all(&request_with("GET", &path, token, &format!("host: 127.0.0.1\r\n{known}"), None)).await.unwrap();
+        let headers = format!("host: 127.0.0.1\r\naccept: text/event-stream\r\n{known}");
+        stream.write_all(&request_with("GET", &path, token, &headers, None)).await.unwrap();
         let mut head = Vec::new();
         loop {
             if let Some(end) = head.windows(OPEN.len()).position(|window| window == OPEN) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { admin, must, open, openInFirefox, until } from "./harness.mjs";
+import { admin, must, open, openInFirefox, PATIENCE_MS, until } from "./harness.mjs";
 
 const { BLOCKBASE, DIRECTORY, PORT, DATABASE_URL } = process.env;
 const at = `http://127.0.0.1:${PORT}`;
@@ -77,33 +77,38 @@ for (const [name, openPage] of browsers) {
   test(`an EventSource in ${name} comes back when there was no room for its stream`, async () => {
     await stop("SIGTERM");
     await start({ SVC_MAX_STREAMS_PER_PRINCIPAL: "1" });
-    const session = await admin({ at });
-    const object = `memo_${name.toLowerCase()}`;
-    await must(session, "POST", "/api/v1/objects", { name: object, fields: [{ name: "title", type: "text" }] }, { at });
-    // The only stream that the admin may have.
     const held = new AbortController();
-    const other = await fetch(`${at}/api/v1/events/stream`, { headers: { authorization: `Bearer ${session.token}` }, signal: held.signal });
-    assert.equal(other.status, 200);
-    const page = await openPage(await plainPage(), { as: session, at, expect: [/events\/stream/] });
-    await page.evaluate((topics) => {
-      window.seen = [];
-      window.states = [];
-      window.source = new EventSource(`/api/v1/events/stream?topics=${topics}&resume=true`);
-      window.source.onerror = () => window.states.push(window.source.readyState);
-      window.source.onmessage = (message) => window.seen.push(JSON.parse(message.data).payload.after.title);
-      window.source.addEventListener("position", (message) => (window.position = message.lastEventId));
-    }, `data.${object}.created`);
-    await until("the stream could not open", () => page.evaluate(() => window.states.length > 0));
-    held.abort();
-    await until("the stream is open", () => page.evaluate(() => Boolean(window.position)));
-    await must(session, "POST", `/api/v1/data/${object}`, { title: "0" }, { at });
-    await until("the event is shown", () => page.evaluate(() => window.seen.includes("0")));
-    // 0 is connecting. 2 would be closed for good.
-    const states = await page.evaluate(() => window.states);
-    assert.ok(states.every((state) => state === 0), String(states));
-    await page.evaluate(() => window.source.close());
-    await stop("SIGTERM");
-    await start();
+    try {
+      const session = await admin({ at });
+      const object = `memo_${name.toLowerCase()}`;
+      await must(session, "POST", "/api/v1/objects", { name: object, fields: [{ name: "title", type: "text" }] }, { at });
+      // The only stream that the admin may have.
+      const other = await fetch(`${at}/api/v1/events/stream`, { headers: { authorization: `Bearer ${session.token}` }, signal: held.signal });
+      assert.equal(other.status, 200);
+      const page = await openPage(await plainPage(), { as: session, at, expect: [/events\/stream/] });
+      await page.evaluate((topics) => {
+        window.seen = [];
+        window.states = [];
+        window.source = new EventSource(`/api/v1/events/stream?topics=${topics}&resume=true`);
+        window.source.onerror = () => window.states.push(window.source.readyState);
+        window.source.onmessage = (message) => window.seen.push(JSON.parse(message.data).payload.after.title);
+        window.source.addEventListener("position", (message) => (window.position = message.lastEventId));
+      }, `data.${object}.created`);
+      await until("the stream could not open", () => page.evaluate(() => window.states.length > 0));
+      held.abort();
+      // The browser comes back after 30 to 60 seconds.
+      await until("the stream is open", () => page.evaluate(() => Boolean(window.position)), 60_000 + PATIENCE_MS);
+      await must(session, "POST", `/api/v1/data/${object}`, { title: "0" }, { at });
+      await until("the event is shown", () => page.evaluate(() => window.seen.includes("0")));
+      // 0 is connecting. 2 would be closed for good.
+      const states = await page.evaluate(() => window.states);
+      assert.ok(states.every((state) => state === 0), String(states));
+      await page.evaluate(() => window.source.close());
+    } finally {
+      held.abort();
+      await stop("SIGTERM");
+      await start();
+    }
   });
 
   test(`a ticket in ${name} opens one stream without the cookie`, async () => {

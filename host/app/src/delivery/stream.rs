@@ -1,5 +1,5 @@
-//! Open streams of the feed, for every surface. A stream sends frames until its reader falls behind, its session ends or the server
-//! drains.
+//! Open streams of the feed, for every surface. A stream sends frames until its reader falls behind, its session ends or the
+//! server drains.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +60,14 @@ pub struct StreamForm {
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
 
-/// Places for the open streams of all surfaces.
+/// Places for the open streams of all surfaces. One owner may have at most [`places_of_one`].
 pub(crate) fn stream_places(of_one_max: usize) -> Arc<Places> {
-    Places::new(PlacesRule::without_wait(STREAMS_MAX, of_one_max))
+    Places::new(PlacesRule::without_wait(STREAMS_MAX, places_of_one(of_one_max)))
+}
+
+/// The maximum number of places of one owner. It is `of_one_max`, but the last eighth of all places is for other owners.
+fn places_of_one(of_one_max: usize) -> usize {
+    of_one_max.min(STREAMS_MAX - STREAMS_MAX.div_ceil(8))
 }
 
 /// A place among the open streams of all surfaces. It is free again when this is dropped.
@@ -72,12 +77,16 @@ pub struct StreamPlace {
     _counted: blockbase_telemetry::OpenStream,
 }
 
-/// The error for an owner who has `held` places and gets no other one. One owner may have `of_one_max` places, and `free` places are
-/// left.
-fn no_place(held: usize, of_one_max: usize, free: usize) -> Error {
-    // Even if one owner may have all places, the last eighth of them is for other owners.
-    let leaves_the_rest = free > 0 && held >= STREAMS_MAX / 2;
-    let (code, message) = match held >= of_one_max || leaves_the_rest {
+impl StreamPlace {
+    /// Counts a stream that has opened in this place.
+    fn opened(place: Place) -> StreamPlace {
+        StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() }
+    }
+}
+
+/// The error for an owner who gets no further place. The owner has `held` places, and one owner may have `each`.
+fn no_place(held: usize, each: usize) -> Error {
+    let (code, message) = match held >= each {
         true => {
             let message =
                 format!("You have {held} streams open, the most that one caller may have. Close one, or try again later.");
@@ -97,17 +106,22 @@ impl App {
         (STREAMS_MAX.saturating_sub(self.streams.free()), STREAMS_MAX)
     }
 
-    /// Takes a place for one more stream.
+    /// Takes a place for one more stream, and counts the stream as open.
     ///
     /// # Errors
     /// `rate_limited` if the owner has as many streams as one owner may have, `unavailable` if the process has the maximum number
     /// of all streams.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
-        let place = self
-            .streams
-            .try_take(owner)
-            .map_err(|_| no_place(self.streams.held(owner), self.settings.streams_of_one_max, self.streams.free()))?;
-        Ok(StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() })
+        self.place_before_opening(owner).map(StreamPlace::opened)
+    }
+
+    /// Takes a place for a stream that may still be refused.
+    ///
+    /// # Errors
+    /// The same as for [`App::stream_place`].
+    fn place_before_opening(&self, owner: &QuotaOwner) -> Result<Place> {
+        let each = places_of_one(self.settings.streams_of_one_max);
+        self.streams.try_take(owner).map_err(|_| no_place(self.streams.held(owner), each))
     }
 
     /// Whether the caller may have streams.
@@ -125,12 +139,14 @@ impl App {
 
     /// Opens a stream and returns its frames. Dropping the frames ends the stream.
     ///
-    /// A ticket among the credentials is used up by the last step, so a request that is refused for another reason does not use it up.
+    /// A ticket among the credentials is used up by the last step, so a request that is refused for another reason does not use
+    /// it up.
     ///
     /// # Errors
     /// `unauthorized` if permissions are enforced and the caller is not authenticated, or if the ticket is no longer valid.
-    /// `invalid_request` for malformed topics, `not_found` if the outbox does not have the event, `rate_limited` and `unavailable` if
-    /// there are too many streams.
+    /// `invalid_request` for malformed topics, too many of them, and a `since` with a NUL character. `not_found` for an unknown
+    /// `since`: the outbox has no such event, or a later event was purged. `rate_limited` and `unavailable` if there are too many
+    /// streams, and `unavailable` if the database is busy.
     pub async fn open_stream(
         self: &Arc<Self>,
         caller: Caller,
@@ -148,26 +164,25 @@ impl App {
         if patterns.is_empty() {
             patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
         }
-        // The place comes before everything that reads the database. So only a bounded number of streams waits for it, of one caller and
-        // of all.
-        let place = self.stream_place(caller.quota_owner())?;
+        if request.since.as_ref().is_some_and(|since| since.contains('\0')) {
+            return Err(Error::invalid_request("The id of the event after which to continue has a NUL character."));
+        }
+        // The stream takes its place before it reads the database. This bounds how many streams wait for the database.
+        let place = self.place_before_opening(caller.quota_owner())?;
         let position_frame = request.form.position.take();
         let begins_now = request.since.is_none();
         let start = match request.since {
-            Some(since) if since.contains('\0') => {
-                return Err(Error::invalid_request("The id of the event after which to continue has a NUL character."));
-            }
             Some(since) => Start::After(self.start_after(&caller, &since).await?),
             None if self.feed().has_started() => match position_frame {
                 None => Start::Now,
                 // The stream shows every event after the position that it is about to show.
                 Some(_) => Start::After(StartAfter::seq(self.feed().position())),
             },
-            // Before the feed has begun, transactions may be open whose events have smaller numbers than visible ones. So no number
-            // is a position yet.
+            // Before the feed has begun, transactions may be open whose events have smaller numbers than visible ones. So no
+            // number is a position yet.
             None if position_frame.is_some() => Start::WithFeed,
-            // On Postgres the feed waits for open transactions, so it may begin after the next writes. So the stream first reads the
-            // outbox from here.
+            // On Postgres the feed waits for open transactions, so it may begin after the next writes. So the stream first reads
+            // the outbox from here.
             None => {
                 let last = self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
                 Start::After(StartAfter::seq(last.await?))
@@ -207,7 +222,7 @@ impl App {
             positions,
             parts_check: None,
             renewed_for: 0,
-            _place: place,
+            _place: StreamPlace::opened(place),
         };
         // A separate task notices if the reader falls behind, its session ends or the server drains, even while the client reads
         // nothing.
@@ -489,24 +504,23 @@ mod tests {
         let (busy, other) = (QuotaOwner::User("busy".into()), QuotaOwner::User("other".into()));
         let held: Vec<Place> = std::iter::from_fn(|| places.try_take(&busy).ok()).collect();
         assert_eq!(held.len(), STREAMS_MAX - STREAMS_MAX / 8);
-        let refused = no_place(places.held(&busy), STREAMS_MAX, places.free());
-        assert_eq!(refused.code, Code::RateLimited, "{}", refused.message);
-        assert!(refused.message.contains("8750"), "{}", refused.message);
+        let refused = || no_place(places.held(&busy), places_of_one(STREAMS_MAX));
+        assert_eq!(refused().code, Code::RateLimited);
+        assert!(refused().message.contains("8750"), "{}", refused().message);
         let others: Vec<Place> = std::iter::from_fn(|| places.try_take(&other).ok()).collect();
         assert_eq!((others.len(), places.free()), (STREAMS_MAX / 8, 0));
-        // All places are in use now, so neither of them is at fault.
-        for owner in [&busy, &other] {
-            let refused = no_place(places.held(owner), STREAMS_MAX, places.free());
-            assert_eq!((refused.code, refused.retry_after_s.is_some()), (Code::Unavailable, true));
-        }
+        // All places are in use now. Only the first owner has as many as one may have.
+        assert_eq!(refused().code, Code::RateLimited);
+        let refused = no_place(places.held(&other), places_of_one(STREAMS_MAX));
+        assert_eq!((refused.code, refused.retry_after_s.is_some()), (Code::Unavailable, true));
     }
 
     #[test]
     fn an_owner_with_as_many_streams_as_one_may_have_is_told_their_number() {
-        let refused = no_place(3, 3, STREAMS_MAX - 3);
+        let refused = no_place(3, places_of_one(3));
         assert_eq!(refused.code, Code::RateLimited);
         assert!(refused.message.starts_with("You have 3 streams open"), "{}", refused.message);
         // A place has become free after the refusal.
-        assert_eq!(no_place(0, 3, 1).code, Code::Unavailable);
+        assert_eq!(no_place(0, places_of_one(3)).code, Code::Unavailable);
     }
 }

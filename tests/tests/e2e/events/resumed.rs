@@ -31,7 +31,7 @@ impl EventSource {
 
     fn request(&self, server: &Server) -> reqwest::RequestBuilder {
         let path = format!("/api/v1/events/stream{}", self.query);
-        let request = server.request("GET", &path).header("cookie", &self.cookie).header("accept", "text/event-stream");
+        let request = as_event_source(server.request("GET", &path)).header("cookie", &self.cookie);
         match &self.last_id {
             Some(id) => request.header("last-event-id", id),
             None => request,
@@ -338,10 +338,18 @@ on_both_engines! {
     }
 }
 
-/// Asserts that a stream with `resume=true` cannot open now, and that its client connects again by itself.
-async fn assert_comes_back(request: reqwest::RequestBuilder) {
-    let retry_ms = Stream::unless_busy(request.send().await.unwrap()).await.err().expect("no stream");
-    assert!((2500..7500).contains(&retry_ms), "{retry_ms}");
+/// The same request, as an `EventSource` sends it.
+fn as_event_source(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    request.header("accept", "text/event-stream")
+}
+
+/// Asserts that a stream with `resume=true` cannot open now, and that its client connects again by itself after at least `wait_s`
+/// seconds.
+async fn assert_comes_back(request: reqwest::RequestBuilder, wait_s: u64) {
+    let response = request.send().await.unwrap();
+    assert_eq!(response.headers()["retry-after"], wait_s.to_string().as_str());
+    let retry_ms = Stream::unless_busy(response).await.err().expect("no stream");
+    assert!((wait_s * 1000..wait_s * 2000).contains(&retry_ms), "{retry_ms}");
 }
 
 /// Connects until the stream opens.
@@ -368,30 +376,37 @@ on_both_engines! {
         make(&admin, "0").await;
         assert_eq!(source.titles(1).await, ["0"]);
         source.stream = None;
-        let others = [
-            opened(|| admin.request("GET", "/api/v1/events/stream?resume=true")).await,
-            opened(|| admin.request("GET", "/api/v1/events/stream?resume=true")).await,
-        ];
+        let by_admin = || as_event_source(admin.request("GET", "/api/v1/events/stream?resume=true"));
+        let others = [opened(by_admin).await, opened(by_admin).await];
         make(&admin, "1").await;
         for _ in 0..3 {
-            assert_comes_back(source.request(&server)).await;
+            assert_comes_back(source.request(&server), 30).await;
         }
         // Also a stream that begins now, and one with a ticket.
-        assert_comes_back(admin.request("GET", "/api/v1/events/stream?resume=true")).await;
+        assert_comes_back(by_admin(), 30).await;
         let ticket = admin.post("/api/v1/events/ticket", json!({})).await.data()["ticket"].as_str().unwrap().to_owned();
-        let by_ticket = || server.request("GET", &format!("/api/v1/events/stream?resume=true&ticket={ticket}"));
-        assert_comes_back(by_ticket()).await;
+        let by_ticket = || as_event_source(server.request("GET", &format!("/api/v1/events/stream?resume=true&ticket={ticket}")));
+        assert_comes_back(by_ticket(), 30).await;
         // Other clients get the usual answer, and so does a request that can never succeed.
-        for query in ["", "?resume=false"] {
-            let refused = admin.get(&format!("/api/v1/events/stream{query}")).await;
+        for (query, accept) in [
+            ("", "text/event-stream"),
+            ("?resume=false", "text/event-stream"),
+            ("?resume=true", "*/*"),
+            ("?resume=true", "application/json"),
+        ] {
+            let request = admin.request("GET", &format!("/api/v1/events/stream{query}")).header("accept", accept);
+            let refused = server.send(request).await;
             refused.expect_error(429, "rate_limited");
             assert!(refused.headers.contains_key("retry-after"));
         }
         for query in ["?resume=true&topics=data..x", "?resume=true&colour=1", "?resume=true&resume=true"] {
-            admin.get(&format!("/api/v1/events/stream{query}")).await.expect_error(400, "invalid_request");
+            let request = as_event_source(admin.request("GET", &format!("/api/v1/events/stream{query}")));
+            server.send(request).await.expect_error(400, "invalid_request");
         }
-        server.call("GET", "/api/v1/events/stream?resume=true", None).await.expect_error(401, "unauthorized");
-        server.call("GET", "/api/v1/events/stream?resume=true&colour=1", None).await.expect_error(401, "unauthorized");
+        for query in ["?resume=true", "?resume=true&colour=1"] {
+            let request = as_event_source(server.request("GET", &format!("/api/v1/events/stream{query}")));
+            server.send(request).await.expect_error(401, "unauthorized");
+        }
 
         drop(others);
         source.stream = Some(opened(|| source.request(&server)).await);
@@ -420,7 +435,7 @@ async fn an_event_source_comes_back_when_the_database_has_a_connection_again() {
         until("the caller's connections are in use", async || server.sql(HELD).await[0][0] == CONNECTIONS_OF_ONE.to_string())
             .await;
         let since = format!("/api/v1/events/stream?since={}", source.last_id.as_ref().unwrap());
-        let (without, ()) = tokio::join!(admin.get(&since), assert_comes_back(source.request(&server)));
+        let (without, ()) = tokio::join!(admin.get(&since), assert_comes_back(source.request(&server), 5));
         without.expect_error(503, "unavailable");
         lock.release().await;
     };

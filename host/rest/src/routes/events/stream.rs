@@ -22,8 +22,13 @@ pub(crate) fn routes() -> Routes {
     Routes::new().get("/api/v1/events/stream", stream).post("/api/v1/events/ticket", ticket)
 }
 
+/// The media type of a stream.
+const EVENT_STREAM: &str = "text/event-stream";
 /// The header in which an `EventSource` sends the last id that it got, when it connects again.
 const LAST_EVENT_ID: &str = "last-event-id";
+/// The shortest wait before an `EventSource` connects again after `rate_limited`, in seconds. There is room only after another
+/// stream of the caller has ended, which is rarely soon.
+const RATE_LIMITED_WAIT_S: u16 = 30;
 
 pub(crate) async fn stream(
     State(state): State<AppState>,
@@ -33,9 +38,12 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let resumes = query.as_ref().is_ok_and(|query| query.flag("resume").is_ok_and(|resumes| resumes));
+    let is_event_source = resumes && method != Method::HEAD && accepts_events(&headers);
     match open(&state, opener, query, &method, &headers).await {
-        // A client that resumes is an `EventSource`, and gives up after a response that is not 200.
-        Err(ApiError(error)) if resumes && matches!(error.code, Code::Unavailable | Code::RateLimited) => Ok(again_later(&error)),
+        // An `EventSource` gives up after a response that is not 200.
+        Err(ApiError(error)) if is_event_source && matches!(error.code, Code::Unavailable | Code::RateLimited) => {
+            Ok(again_later(&error))
+        }
         opened => opened,
     }
 }
@@ -85,6 +93,15 @@ pub(crate) async fn ticket(
     Ok(render::data(StatusCode::CREATED, &state.app.make_stream_ticket(&caller, &credentials).await?))
 }
 
+/// Whether the header `Accept` names the type of a stream. Every `EventSource` sends it.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let media_type = range.split(';').next().unwrap_or_default();
+        media_type.trim().eq_ignore_ascii_case(EVENT_STREAM)
+    })
+}
+
 /// The id in the header `Last-Event-ID`. A browser leaves the header out as long as it has no id.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(LAST_EVENT_ID).iter();
@@ -95,34 +112,39 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// The frame that gives a client an id before the first event, and later if the last event that it got is old. It has a type and data, because some browsers ignore the id of a
-/// frame without data. No client takes it for an event, because events have no type.
+/// The frame that gives a client an id before the first event, and later if the last event that it got is old. It has a type and
+/// data, because some browsers ignore the id of a frame without data. No client takes it for an event, because events have no
+/// type.
 fn position_frame(position: &str) -> Bytes {
     format!("event: position\nid: {position}\ndata: {{}}\n\n").into()
 }
 
-/// The response to a stream that cannot open now. An `EventSource` connects again after it, and sends the same `Last-Event-ID`.
+/// The response to an `EventSource` whose stream cannot open now. It connects again after the response, and sends the same
+/// `Last-Event-ID`.
 fn again_later(error: &Error) -> Response {
     log_cause(error);
     tracing::debug!(error.code = error.code.as_str(), "a stream cannot open now; its client connects again");
-    let wait_s = error.retry_after_s.map_or(BUSY_RETRY_AFTER_S, NonZeroU16::get);
+    let asked_s = error.retry_after_s.map_or(BUSY_RETRY_AFTER_S, NonZeroU16::get);
+    let wait_s = if error.code == Code::RateLimited { asked_s.max(RATE_LIMITED_WAIT_S) } else { asked_s };
     let retry_ms = retry_ms(wait_s, uuid::Uuid::new_v4().as_u64_pair().1);
     let message = error.message.replace(['\r', '\n'], " ");
-    events(Body::from(format!(": {message}\nretry: {retry_ms}\n\n")))
+    let mut response = events(Body::from(format!(": {message}\nretry: {retry_ms}\n\n")));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
+    response
 }
 
-/// The wait before an `EventSource` connects again, in milliseconds. It is between half of `wait_s` and one and a half of it, so that
+/// The wait before an `EventSource` connects again, in milliseconds. It is at least `wait_s` and less than twice as long, so that
 /// clients that were refused at the same time do not come back at the same time.
 fn retry_ms(wait_s: u16, random: u64) -> u64 {
     let wait_ms = u64::from(wait_s.max(1)) * 1000;
-    wait_ms / 2 + random % wait_ms
+    wait_ms + random % wait_ms
 }
 
 /// The response of a stream.
 fn events(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
@@ -132,22 +154,54 @@ fn events(body: Body) -> Response {
 mod tests {
     use super::*;
 
+    /// Reads the response to a stream that cannot open now: `Retry-After` in seconds, the comment, and `retry:` in milliseconds.
+    async fn read(response: Response) -> (u64, String, u64) {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], EVENT_STREAM);
+        let number = |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text:?}")) };
+        let retry_after_s = number(response.headers()[header::RETRY_AFTER].to_str().expect("text"));
+        let body = axum::body::to_bytes(response.into_body(), 1024).await.expect("a short body");
+        let body = std::str::from_utf8(&body).expect("text");
+        let frame = body.strip_suffix("\n\n").unwrap_or_else(|| panic!("{body:?}"));
+        let (comment, retry_ms) = frame.split_once("\nretry: ").unwrap_or_else(|| panic!("{body:?}"));
+        (retry_after_s, comment.to_owned(), number(retry_ms))
+    }
+
     #[test]
-    fn clients_come_back_at_different_times() {
-        assert_eq!([0, 4999, 5000, u64::MAX].map(|random| retry_ms(5, random)), [2500, 7499, 2500, 4115]);
+    fn clients_come_back_at_different_times_and_not_too_early() {
+        assert_eq!([0, 4999, 5000, u64::MAX].map(|random| retry_ms(5, random)), [5000, 9999, 5000, 6615]);
     }
 
     #[tokio::test]
     async fn a_stream_that_cannot_open_ends_and_says_when_to_connect_again() {
-        let error = Error::busy("Too many requests wait.\nTry again later.");
-        let response = again_later(&error);
-        assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
-        let body = axum::body::to_bytes(response.into_body(), 1024).await.expect("a short body");
-        let body = std::str::from_utf8(&body).expect("text");
-        let retry =
-            body.strip_prefix(": Too many requests wait. Try again later.\nretry: ").and_then(|rest| rest.strip_suffix("\n\n"));
-        let retry_ms: u64 = retry.unwrap_or_else(|| panic!("{body:?}")).parse().expect("a number");
-        assert!((2500..7500).contains(&retry_ms), "{retry_ms}");
+        let (retry_after_s, comment, retry_ms) =
+            read(again_later(&Error::busy("Too many requests wait.\nTry again later."))).await;
+        assert_eq!((retry_after_s, comment.as_str()), (5, ": Too many requests wait. Try again later."));
+        assert!((5000..10_000).contains(&retry_ms), "{retry_ms}");
+    }
+
+    #[tokio::test]
+    async fn a_caller_with_too_many_streams_waits_longer() {
+        for (asked_s, wait_s) in [(None, 30), (Some(5), 30), (Some(90), 90)] {
+            let error = Error::new(Code::RateLimited, "Close one, or try again later.");
+            let error = asked_s.into_iter().fold(error, Error::with_retry_after);
+            let (retry_after_s, _, retry_ms) = read(again_later(&error)).await;
+            assert_eq!(retry_after_s, wait_s);
+            assert!((wait_s * 1000..wait_s * 2000).contains(&retry_ms), "{retry_ms}");
+        }
+    }
+
+    #[test]
+    fn an_event_source_is_known_by_what_it_accepts() {
+        let accepts = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for &value in values {
+                headers.append(header::ACCEPT, HeaderValue::from_static(value));
+            }
+            accepts_events(&headers)
+        };
+        assert!(accepts(&["text/event-stream"]) && accepts(&["application/json, Text/Event-Stream;q=0.9"]));
+        assert!(accepts(&["application/json", "text/event-stream"]));
+        assert!(!accepts(&[]) && !accepts(&["*/*"]) && !accepts(&["application/json, text/event-streams"]));
     }
 }
