@@ -309,6 +309,11 @@ impl Caller {
         self.decide(object, Action::Read)
     }
 
+    /// Whether a right of the caller on an object depends on a condition or a list of fields.
+    pub(crate) fn has_rules_on(&self, object: &str) -> bool {
+        Action::ALL.into_iter().any(|action| matches!(self.decide(object, action), Some(Decision::Rules(_))))
+    }
+
     /// The access to the records that a relation leads to. The caller named the relation by its key in `parameter`. The error
     /// names the related object only to callers who may know of it.
     ///

@@ -100,8 +100,8 @@ pub struct Related {
     pub scope: Scope,
     pub quantifier: Quantifier,
     pub condition: Condition,
-    /// Whether the condition, as it was written, names a personal value ([`Variable::is_personal`]). This does not count for
-    /// equality, because the condition already has the value.
+    /// Whether the text of the condition names a personal value ([`Variable::is_personal`]). Two conditions are compared by their
+    /// values, without this flag.
     pub is_personal: bool,
 }
 
@@ -258,8 +258,9 @@ impl Condition {
         self.relations().any(|related| related.is_personal)
     }
 
-    /// The part whose related rows many callers have in common. The second value is the result of this part that decides the
-    /// complete condition. It is `None` if the part is the complete condition. Returns `None` if no part is common.
+    /// Splits off the part that is the same for many callers. Returns it with the result that settles the complete condition:
+    /// `false` for a part of an AND, `true` for a part of an OR, `None` if the part is the complete condition. Without a common
+    /// part, returns `None`.
     pub fn common_part(&self) -> Option<(Condition, Option<bool>)> {
         if !self.is_personal() {
             return Some((self.clone(), None));

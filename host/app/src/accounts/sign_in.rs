@@ -39,6 +39,8 @@ impl App {
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
         let SignIn { email, password, remember, client, callback } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
+        // The hash is read here, before the delay of the attempt and before the password is checked. Meanwhile the password may
+        // change, or the user may be banned. So the transaction that stores the session compares the hash and the ban again.
         let sought = email.clone();
         let (attempt, found) = self
             .begin_try_and_read(&email, &client, move |connection| {

@@ -9,7 +9,7 @@
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. If a
 //! condition on related rows names the reader or the present moment, each stream reads these rows by itself. Other conditions of
-//! the same reader are still shared.
+//! the same reader are still shared, if there are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -29,7 +29,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{ImageQuestion, SharedDecision, is_new};
+use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl App {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
-        Onlooker { app: self, caller, permit: None, live: None }.shown_of(event).await
+        Onlooker { app: self, caller, permit: None, live: None, wait: TurnsWait::default() }.shown_of(event).await
     }
 
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
@@ -121,7 +121,7 @@ impl App {
         permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit, live: None };
+        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: TurnsWait::default() };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
@@ -135,7 +135,7 @@ impl App {
         caller: &Caller,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event) };
+        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: TurnsWait::default() };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 }
@@ -153,7 +153,7 @@ fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<Co
     }
 }
 
-/// A caller who looks at events.
+/// A caller who looks at an event.
 struct Onlooker<'a> {
     app: &'a App,
     caller: &'a Caller,
@@ -161,6 +161,8 @@ struct Onlooker<'a> {
     permit: Option<&'a Arc<ScanPermit>>,
     /// The event, if the feed has just published it. Then other streams decide about it at the same time.
     live: Option<&'a CommittedEvent>,
+    /// The time for which the caller may still wait for other streams.
+    wait: TurnsWait,
 }
 
 impl Onlooker<'_> {
@@ -334,9 +336,9 @@ impl Onlooker<'_> {
         }
         let image = Arc::new(image);
         if let Some((common, decisive)) = condition.common_part()
-            && let Some(shared) = self.shared_decision(registry.version, name, &common)
+            && let Some(shared) = self.shared_decision(registry.version, name, &common, decisive.is_some())
         {
-            let meets = shared.get_or(self.read_related_rows(registry, object, common, &image)).await?;
+            let meets = shared.get_or(&self.wait, self.read_related_rows(registry, object, common, &image)).await?;
             // The decision may come from the read of another caller.
             self.app.recheck(self.caller).await?;
             if decisive.is_none_or(|decisive| decisive == meets) {
@@ -358,27 +360,40 @@ impl Onlooker<'_> {
         let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let asked = Arc::new((Arc::clone(object), condition, Arc::clone(image)));
-        let meets = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
-            let asked = Arc::clone(&asked);
-            Box::pin(async move {
-                let (object, condition, image) = &*asked;
-                let statement = sql::image_meets(connection.dialect(), object, condition, image);
-                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-                Ok(!rows.is_empty())
+        self.app
+            .read_metered_in(self.caller, self.permit, read, move |connection| {
+                let asked = Arc::clone(&asked);
+                Box::pin(async move {
+                    let (object, condition, image) = &*asked;
+                    let statement = sql::image_meets(connection.dialect(), object, condition, image);
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+                    Ok(!rows.is_empty())
+                })
             })
-        });
-        meets.await
+            .await
     }
 
-    /// The decision that other streams share. `None` if the event is not new.
-    fn shared_decision(&self, schema: i64, image: &'static str, condition: &Condition) -> Option<Arc<SharedDecision>> {
+    /// The decision that other streams share. `None` if the event is not new. If the condition is only a part of another one, its
+    /// read is an additional one, so the result is also `None` if no other stream could use it.
+    fn shared_decision(
+        &self,
+        schema: i64,
+        image: &'static str,
+        condition: &Condition,
+        is_part: bool,
+    ) -> Option<Arc<SharedDecision>> {
         let (event, now) = (self.live?, self.app.now());
         // A search through texts waits for a permit of the caller, and no other caller should wait for that.
         if !is_new(event.occurred_at, now) || condition.reads_texts() {
             return None;
         }
-        let question = ImageQuestion { schema, image, condition: condition.clone() };
-        self.app.feed().decisions().of(event.seq, event.occurred_at, now, question)
+        let generation = self.app.identities.generation();
+        let question = ImageQuestion { schema, generation, image, condition: condition.clone() };
+        let decisions = self.app.feed().decisions();
+        match is_part && self.app.streams_open_and_max().0 <= 1 {
+            true => decisions.known(event.seq, &question),
+            false => decisions.of(event.seq, event.occurred_at, now, question),
+        }
     }
 }
 

@@ -319,12 +319,13 @@ impl OpenStream {
                         return Some(frames);
                     }
                 }
-                next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, self.session_recheck.caller()) => {
+                next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, &self.session_recheck) => {
                     let Next::Event(event, shown) = next? else {
                         self.look_for_position(None);
                         continue;
                     };
-                    // The check comes before each event, so an event committed after the caller lost a right is never shown.
+                    // The check comes before each event, so an event committed after the caller lost a right is never shown, and
+                    // one committed after the caller got a right is never missed.
                     if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
                         self.renewed_for = event.seq;
@@ -472,12 +473,15 @@ async fn next_shown(
     reader: &mut FeedReader,
     parts_check: &mut Option<PartsCheck>,
     app: &Arc<App>,
-    caller: &Caller,
+    session_recheck: &SessionRecheck,
 ) -> Option<Next> {
+    let caller = session_recheck.caller();
     let under_way = match parts_check {
         Some(under_way) => under_way,
         None => {
-            let Step::Event(event) = reader.step(caller).await? else { return Some(Next::CaughtUp) };
+            let Step::Event(event) = reader.step(caller, || session_recheck.is_current()).await? else {
+                return Some(Next::CaughtUp);
+            };
             if is_shown_whole(caller, &event) {
                 return Some(Next::Event(Arc::clone(&event), Ok(Some(event))));
             }

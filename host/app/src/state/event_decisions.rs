@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_query::Condition;
 use blockbase_schema::Result;
@@ -16,9 +16,9 @@ use tokio::sync::Semaphore;
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
 const SHARED_MS: i64 = 2_000;
-/// How long a stream waits for the read of another stream. That one may be slow, because its caller has used up a share of the
-/// server.
-const TURN_WAIT: Duration = Duration::from_millis(50);
+/// How long one stream waits for the reads of other streams, for all its decisions about one event. Another stream may be slow,
+/// because its caller has used up a share of the server.
+const TURNS_WAIT: Duration = Duration::from_millis(50);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
@@ -31,11 +31,33 @@ pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
     (0..SHARED_MS).contains(&(now - occurred_at))
 }
 
+/// The time for which a stream may still wait for other streams, because of one event.
+pub(crate) struct TurnsWait(Mutex<Duration>);
+
+impl Default for TurnsWait {
+    fn default() -> TurnsWait {
+        TurnsWait(Mutex::new(TURNS_WAIT))
+    }
+}
+
+impl TurnsWait {
+    fn left(&self) -> Duration {
+        *self.0.lock()
+    }
+
+    fn spend(&self, waited: Duration) {
+        let mut left = self.0.lock();
+        *left = left.saturating_sub(waited);
+    }
+}
+
 /// Whether an image of an event meets a condition.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ImageQuestion {
     /// The version of the schema by which the condition was read.
     pub(crate) schema: i64,
+    /// The state of the accounts in which the question is asked. After a change of rights, the condition is read again.
+    pub(crate) generation: u64,
     /// The image's name in the payload.
     pub(crate) image: &'static str,
     pub(crate) condition: Condition,
@@ -56,17 +78,25 @@ impl Default for SharedDecision {
 
 impl SharedDecision {
     /// The decision. If no stream knows it, the result of `read` becomes the decision. `read` begins when it is the turn of this
-    /// stream, at the latest after [`TURN_WAIT`]. If it fails, or if the stream is closed meanwhile, it is the turn of the next
-    /// stream.
+    /// stream, at the latest when its `wait` is spent. If it fails, or if the stream is closed meanwhile, it is the turn of the
+    /// next stream.
     ///
     /// # Errors
     /// Those of `read`.
-    pub(crate) async fn get_or(&self, read: impl Future<Output = Result<bool>>) -> Result<bool> {
+    pub(crate) async fn get_or(&self, wait: &TurnsWait, read: impl Future<Output = Result<bool>>) -> Result<bool> {
         if let Some(decided) = self.decided.get() {
             return Ok(*decided);
         }
-        // The permit is held until the end of this function.
-        let _turn = tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await;
+        // The permit is held until the end of this function. If it is not free in time, this stream reads without it.
+        let _turn = match wait.left() {
+            Duration::ZERO => self.turn.try_acquire().ok(),
+            left => {
+                let begun = Instant::now();
+                let turn = tokio::time::timeout(left, self.turn.acquire()).await;
+                wait.spend(begun.elapsed());
+                turn.ok().and_then(std::result::Result::ok)
+            }
+        };
         if let Some(decided) = self.decided.get() {
             return Ok(*decided);
         }
@@ -92,6 +122,13 @@ struct Asked {
 }
 
 impl EventDecisions {
+    /// The decision about the event with the number `seq`, if a stream has asked the question before.
+    pub(crate) fn known(&self, seq: i64, question: &ImageQuestion) -> Option<Arc<SharedDecision>> {
+        let events = self.0.lock();
+        let known = events.get(&seq)?.asked.iter().find(|known| known.question == *question)?;
+        Some(Arc::clone(&known.decision))
+    }
+
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
     /// of them.
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
@@ -127,7 +164,7 @@ mod tests {
     use super::*;
 
     fn question(condition: Condition) -> ImageQuestion {
-        ImageQuestion { schema: 1, image: "after", condition }
+        ImageQuestion { schema: 1, generation: 1, image: "after", condition }
     }
 
     #[test]
@@ -141,9 +178,12 @@ mod tests {
             (7, question(Condition::FALSE)),
             (7, ImageQuestion { image: "before", ..question(Condition::TRUE) }),
             (7, ImageQuestion { schema: 2, ..question(Condition::TRUE) }),
+            (7, ImageQuestion { generation: 2, ..question(Condition::TRUE) }),
         ] {
+            assert!(decisions.known(seq, &other).is_none());
             assert!(!Arc::ptr_eq(&first, &of(seq, other)));
         }
+        assert!(Arc::ptr_eq(&first, &decisions.known(7, &question(Condition::TRUE)).expect("the decision")));
     }
 
     #[test]
@@ -166,6 +206,11 @@ mod tests {
         assert_eq!(decisions.0.lock().keys().copied().collect::<Vec<i64>>(), [1_000]);
     }
 
+    /// The decision for a stream that has not waited yet.
+    async fn get_or(decision: &SharedDecision, read: impl Future<Output = Result<bool>>) -> Result<bool> {
+        decision.get_or(&TurnsWait::default(), read).await
+    }
+
     /// A read that ends with what the test sends.
     async fn sent(answer: oneshot::Receiver<Result<bool>>) -> Result<bool> {
         answer.await.unwrap_or_else(|_| Err(Error::internal("no answer")))
@@ -180,41 +225,60 @@ mod tests {
     async fn one_stream_reads_and_the_others_use_its_decision() {
         let decision = SharedDecision::default();
         let (answer, answered) = oneshot::channel();
-        let mut first = pin!(decision.get_or(sent(answered)));
+        let mut first = pin!(get_or(&decision, sent(answered)));
         assert!(first.as_mut().now_or_never().is_none());
-        let mut second = pin!(decision.get_or(never()));
+        let mut second = pin!(get_or(&decision, never()));
         assert!(second.as_mut().now_or_never().is_none());
         answer.send(Ok(true)).expect("the first stream reads");
         assert!(first.await.expect("a decision"));
         assert!(second.await.expect("a decision"));
-        assert!(decision.get_or(never()).await.expect("a decision"));
+        assert!(get_or(&decision, never()).await.expect("a decision"));
     }
 
     #[tokio::test]
     async fn the_next_stream_reads_if_the_first_one_is_closed_or_fails() {
         let decision = SharedDecision::default();
         let (_answer, answered) = oneshot::channel();
-        let mut closed = Box::pin(decision.get_or(sent(answered)));
+        let mut closed = Box::pin(get_or(&decision, sent(answered)));
         assert!(closed.as_mut().now_or_never().is_none());
-        let mut failing = pin!(decision.get_or(async { Err(Error::internal("no database")) }));
+        let mut failing = pin!(get_or(&decision, async { Err(Error::internal("no database")) }));
         assert!(failing.as_mut().now_or_never().is_none());
         drop(closed);
         assert!(failing.await.is_err());
-        assert!(decision.get_or(async { Ok(true) }).await.expect("a decision"));
-        assert!(decision.get_or(never()).await.expect("a decision"));
+        assert!(get_or(&decision, async { Ok(true) }).await.expect("a decision"));
+        assert!(get_or(&decision, never()).await.expect("a decision"));
     }
 
     #[tokio::test]
     async fn a_slow_read_of_one_stream_does_not_hold_up_the_others() {
         let decision = SharedDecision::default();
         let (answer, answered) = oneshot::channel();
-        let mut slow = pin!(decision.get_or(sent(answered)));
+        let mut slow = pin!(get_or(&decision, sent(answered)));
         assert!(slow.as_mut().now_or_never().is_none());
         // This one waits for the slow stream, then reads. Later streams use its decision at once.
-        assert!(decision.get_or(async { Ok(true) }).await.expect("a decision"));
-        assert!(decision.get_or(never()).now_or_never().expect("no wait").expect("a decision"));
+        assert!(get_or(&decision, async { Ok(true) }).await.expect("a decision"));
+        assert!(get_or(&decision, never()).now_or_never().expect("no wait").expect("a decision"));
         // All streams have the same decision.
         answer.send(Ok(false)).expect("the slow stream reads");
         assert!(slow.await.expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn one_stream_waits_only_once_for_slow_streams() {
+        let slow = [SharedDecision::default(), SharedDecision::default(), SharedDecision::default()];
+        let mut reads: Vec<_> = slow.iter().map(|decision| Box::pin(get_or(decision, std::future::pending()))).collect();
+        for read in &mut reads {
+            assert!(read.as_mut().now_or_never().is_none());
+        }
+        let wait = TurnsWait::default();
+        let [first, others @ ..] = &slow;
+        assert!(first.get_or(&wait, async { Ok(true) }).await.expect("a decision"));
+        for decision in others {
+            assert!(decision.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+        }
+        // A free turn is still taken.
+        let free = SharedDecision::default();
+        assert!(free.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+        assert!(free.get_or(&wait, never()).await.expect("a decision"));
     }
 }

@@ -87,8 +87,8 @@ impl App {
         Ok(attempt)
     }
 
-    /// Does the same, and runs `read` in the transaction that has counted the attempt. It saves a connection and a round trip. An
-    /// attempt that has to wait reads nothing.
+    /// Like `begin_try`, but also runs `read` in the same transaction. That saves a connection and a round trip. An attempt that
+    /// has to wait reads nothing.
     ///
     /// # Errors
     /// Those of `read`, in addition to those of [`App::begin_try`].

@@ -54,8 +54,8 @@ impl Variable {
         }
     }
 
-    /// Whether the variable names the present moment, or a value that only one caller has. Many callers have the same roles and
-    /// the same date.
+    /// Whether the variable names the present moment, or a value that only one caller has. `$user.roles` and `$today` do not
+    /// count, because many callers share their values.
     pub const fn is_personal(self) -> bool {
         match self {
             Variable::UserId | Variable::UserEmail | Variable::KeyId | Variable::Now => true,

@@ -162,12 +162,18 @@ pub(super) fn run(command: UserCommand) -> Result<(), Problem> {
 }
 
 /// Reports a change of a user: with a sentence, or with the user after the change as JSON.
+///
+/// # Errors
+/// If the user cannot be read. The error says that the change is done.
 fn report(operator: &Operator, json: bool, done: &Done) -> Result<(), Problem> {
     if !json {
         print_line(&done.line);
         return Ok(());
     }
-    let changed = operator.get(&["users", text(&done.user, "id")], &[])?;
+    let changed = operator.get(&["users", text(&done.user, "id")], &[]).map_err(|problem| {
+        let (Problem::Usage(line) | Problem::Failed(line)) = problem;
+        Problem::Failed(format!("The change is done, but the user cannot be read: {line}"))
+    })?;
     print_json(&changed["data"])
 }
 

@@ -75,8 +75,8 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Resets the failures of an account from a network after a sign-in with the right password. The time of the last attempt
-    /// stays, because it has an index, which every change would have to update.
+    /// Resets the failures of an account from a network after a sign-in with the right password. It does not change `last_at`: the
+    /// column is indexed, so a change would also write the index.
     pub async fn sign_in_succeeded(&mut self, account: &str, network: &str, now: i64) -> Result<(), DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => {

@@ -95,6 +95,45 @@ async fn graphql(caller: &Admin<'_>, query: &str) -> Value {
 }
 
 on_both_engines! {
+    async fn a_create_under_a_condition_shows_what_was_sent_to_a_writer_without_read(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let create = |more: Value| {
+            let mut grant = json!({ "resource": "task", "actions": ["create"] });
+            grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            grant
+        };
+        let change = json!({ "resource": "task", "actions": ["update"], "where": { "state": "open" } });
+        let conditional = [
+            json!([create(json!({ "check": { "points": { "lte": 10 } } }))]),
+            json!([create(json!({ "where": { "points": { "lte": 10 } } }))]),
+            json!([create(json!({ "where": { "points": { "lte": 10 } } })), create(json!({ "rowPolicy": "own" }))]),
+            json!([create(json!({})), change]),
+        ];
+        role(&admin, "writer", json!([])).await;
+        let (writer, _) = user(&admin, "writer", Some("writer")).await;
+        let give = async |grants: &Value| {
+            assert_eq!(admin.patch("/api/v1/roles/writer", json!({ "permissions": grants })).await.status, 200, "{grants}");
+        };
+        let values = json!({ "title": "a", "points": 1 });
+        for grants in conditional {
+            give(&grants).await;
+            let made = writer.post("/api/v1/data/task", values.clone()).await;
+            assert_eq!(made.status, 201, "{grants}: {}", made.text);
+            let id = made.data()["id"].clone();
+            assert_eq!(made.data(), json!({ "id": id, "title": "a", "points": 1 }), "{grants}");
+            let operations = json!([{ "op": "create", "object": "task", "values": values }]);
+            let batch = writer.post("/api/v1/batch", json!({ "operations": operations })).await.data();
+            assert_eq!(batch[0]["data"], json!({ "id": batch[0]["data"]["id"], "title": "a", "points": 1 }), "{grants}");
+        }
+        // Without conditions and fields, the writer sees the whole new record.
+        for grants in [json!([create(json!({}))]), json!([create(json!({ "rowPolicy": "own" }))])] {
+            give(&grants).await;
+            let made = writer.post("/api/v1/data/task", values.clone()).await.data();
+            assert_eq!((&made["state"], made["created_at"].is_string()), (&json!("open"), true), "{grants}: {made}");
+        }
+    }
+
     async fn a_condition_decides_which_rows_a_role_reads(server: Server) {
         let World { admin, ann, teams: [one, two], tasks: [a, b, c], .. } = world(&server).await;
         assert_eq!(titles(&ann, "").await, ["a", "b"]);

@@ -149,7 +149,8 @@ impl From<Answer> for Got {
 }
 
 impl Got {
-    /// The refusal of the block `parity`. It has no status, so the status is that of the expected refusal with the same code.
+    /// The refusal of the block `parity`. The answer of a block has no status, so the status is taken from the expectation: from
+    /// the expected refusal with the same code. So the status of a refusal is only tested on the other surfaces.
     fn of_block(refused: &Value, expected: &[Refusal]) -> Got {
         let status = expected.iter().find(|refusal| refused["code"] == refusal.code).map_or(400, |refusal| refusal.status);
         Got { status, json: json!({ "error": refused["code"], "field": refused["details"]["field"] }) }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_query::plan::RecordPlan;
-use blockbase_query::{Access, Action, Decision, GrantContext, Scope, sql};
+use blockbase_query::{Access, Action, GrantContext, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{ColumnType, Error, Object, Registry, Result, system};
 use blockbase_store::{Connection, Read, Record, RecordsMax};
@@ -35,8 +35,8 @@ enum Visibility {
 }
 
 impl Visibility {
-    /// A writer who may not read the record sees only its id and the values that they sent. A writer sees all fields of a new
-    /// record, unless a condition or a list of fields limits what they may read.
+    /// A writer who may not read the record sees only its id and the values that they sent. A writer none of whose rights on the
+    /// object depends on a condition or a list of fields sees all fields of a new record.
     fn of(
         caller: &Caller,
         grant_context: &GrantContext<'_>,
@@ -48,22 +48,11 @@ impl Visibility {
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
             Some(Scope::Seen(_) | Scope::Where(_)) => return Ok(Visibility::Cells),
-            // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
-            Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
-            // If the caller may not know every field, they do not see all of a new record either.
-            _ if is_new && knows_less(caller, grant_context, object) => false,
-            _ if is_new => true,
-            Some(Scope::Own(actor)) => owner_of(&record.json)?.as_ref() == Some(actor),
-            Some(Scope::Nothing) | None => false,
+            Some(Scope::Own(actor)) if owner_of(&record.json)?.as_ref() == Some(actor) => true,
+            Some(Scope::Own(_) | Scope::Nothing) | None => is_new && !caller.has_rules_on(object.name()),
         };
         Ok(if is_seen { Visibility::Whole } else { Visibility::SentOnly })
     }
-}
-
-/// Whether an object has fields that the caller does not know.
-fn knows_less(caller: &Caller, grant_context: &GrantContext<'_>, object: &Object) -> bool {
-    let known = [caller.known_objects(grant_context), caller.writable_objects(grant_context, Action::Create)];
-    known.iter().any(|known| known.contains_key(&object.id))
 }
 
 /// Adds the objects whose rows decide what the caller sees of a record.

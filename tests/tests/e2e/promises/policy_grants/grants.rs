@@ -23,6 +23,14 @@ impl Fields {
         }
     }
 
+    fn are_all(&self) -> bool {
+        match self {
+            Fields::All => true,
+            Fields::Only(_) => false,
+            Fields::Except(names) => names.is_empty(),
+        }
+    }
+
     fn json(&self) -> Option<Value> {
         match self {
             Fields::All => None,
@@ -139,6 +147,26 @@ impl Layer {
         self.held.iter().filter(move |held| held.grant.object == object && held.grant.allows(action))
     }
 
+    /// Whether an action depends on a condition or a list of fields.
+    fn is_conditional(&self, object: usize, action: &str) -> bool {
+        let mut is_conditional = false;
+        for held in self.of(object, action) {
+            let Grant { is_own, condition, check, read, write, .. } = &held.grant;
+            let has_condition = condition.is_some() || check.is_some();
+            let lists_all = match action {
+                "read" => read.are_all(),
+                "create" | "update" => write.are_all(),
+                "delete" => true,
+                _ => read.are_all() && write.are_all(),
+            };
+            if !is_own && !has_condition && lists_all {
+                return false;
+            }
+            is_conditional |= has_condition || !read.are_all() || !write.are_all();
+        }
+        is_conditional
+    }
+
     fn is_own(&self, place: Place<'_>) -> bool {
         match (place, &self.user) {
             (Place::Row(row), Some(user)) => row.values["created_by"] == user.as_str(),
@@ -209,6 +237,14 @@ impl Caller {
     /// Whether the caller has any right on an object.
     pub(super) fn knows_of(&self, object: usize) -> bool {
         ["create", "read", "update", "delete"].iter().any(|action| self.may(object, action))
+    }
+
+    /// Whether a right of the caller on an object depends on a condition or a list of fields.
+    pub(super) fn has_conditions_on(&self, object: usize) -> bool {
+        ["create", "read", "update", "delete", "manage"].into_iter().any(|action| {
+            let has_any = |layer: &Layer| layer.of(object, action).next().is_some();
+            self.layers.iter().all(has_any) && self.layers.iter().any(|layer| layer.is_conditional(object, action))
+        })
     }
 
     /// Whether a field of an object exists for a caller who reads.
