@@ -237,11 +237,11 @@ impl Postgres {
                 return Err(error);
             }
         };
-        if let Inner::Postgres(mut session) = connection.inner {
-            if let Err(error) = session.end(commit_with(&connection.effects.counts)).await {
-                session.end_later("ROLLBACK");
-                return Err(error.into());
-            }
+        if let Inner::Postgres(mut session) = connection.inner
+            && let Err(error) = session.end(commit_with(&connection.effects.counts)).await
+        {
+            session.end_later("ROLLBACK");
+            return Err(error.into());
         }
         if let Some(commit) = connection.effects.commit() {
             (self.on_commit)(commit);

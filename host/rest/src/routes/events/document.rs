@@ -35,7 +35,8 @@ fn stream(paths: &mut Paths) {
     let since = "The id of an event. The stream first sends the later events that are still in the outbox, then new events, \
         without a gap. It can also be the id of a frame of the type `position`.";
     let resume = "Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again \
-        misses no event. If the stream cannot open now, the response is 200 in place of 429 and 503, and ends with a `retry:`.";
+        misses no event. If the stream cannot open now, an `EventSource` (`Accept: text/event-stream`) gets 200 in place of 429 and \
+        503, and the response ends with a `retry:`.";
     let last_event_id = "The id of the last frame that the client got. It counts only with `resume=true`. Then it replaces \
         `since`.";
     let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. With \
