@@ -1,4 +1,4 @@
-//! Tests the lists of faults that `.ci/faults` plants into the server: each of them still fits the code.
+//! Tests the lists of faults that `.ci/faults` plants into the server: each of them still fits the code, and its tests exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,6 +35,22 @@ fn faults(text: &str) -> Vec<Fault> {
     faults
 }
 
+/// The names of the functions in all Rust files below a folder.
+fn functions(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(functions(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let names = source.lines().filter_map(|line| line.split_once("fn ")?.1.split(['(', '<']).next());
+            found.extend(names.map(str::to_owned));
+        }
+    }
+    found
+}
+
 #[test]
 fn the_faults_in_policies_fit_the_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
@@ -42,11 +58,15 @@ fn the_faults_in_policies_fit_the_code() {
     assert!(faults.len() >= POLICY_FAULTS_MIN, "{}", faults.len());
     let names: BTreeSet<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
     assert_eq!(names.len(), faults.len(), "two faults have one name");
+    let functions = functions(&root.join("tests/tests"));
     for fault in faults {
         let source = std::fs::read_to_string(root.join(&fault.file)).unwrap_or_else(|error| panic!("{}: {error}", fault.file));
         let lines: Vec<&str> = source.lines().map(str::trim).collect();
         let places = lines.windows(fault.before.len().max(1)).filter(|window| **window == fault.before);
         assert_eq!(places.count(), 1, "the code before the fault {:?} in {}", fault.name, fault.file);
         assert!(!fault.after.is_empty() && fault.after != fault.before && !fault.tests.is_empty(), "{fault:?}");
+        for test in &fault.tests {
+            assert!(functions.iter().any(|name| name.contains(test)), "{:?}: no test has {test} in its name", fault.name);
+        }
     }
 }

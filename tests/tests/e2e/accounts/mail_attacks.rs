@@ -169,8 +169,9 @@ async fn a_sign_in_that_waits_for_another_password_does_not_use_the_earlier_one(
         .await;
     // The password is right when it is checked. It changes before the session is written.
     let changed = async {
-        let waiting =
-            "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        // The statement with which a sign-in locks the row of its user.
+        let waiting = "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() \
+                       AND wait_event_type = 'Lock' AND query LIKE 'SELECT id FROM svc_users %FOR NO KEY UPDATE%'";
         until("the sign-in waits", async || server.sql(waiting).await[0][0] != "0").await;
         change.release().await;
     };
