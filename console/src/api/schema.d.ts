@@ -8963,7 +8963,7 @@ export interface operations {
                 topics?: string;
                 /** @description The id of an event. The stream first sends the later events that are still in the outbox, then new events, without a gap. It can also be the id of a frame of the type `position`. */
                 since?: string;
-                /** @description Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again misses no event. If the stream cannot open now, the response is 200 in place of 429 and 503, and ends with a `retry:`. */
+                /** @description Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again misses no event. If the stream cannot open now, an `EventSource` (`Accept: text/event-stream`) gets 200 in place of 429 and 503, and the response ends with a `retry:`. */
                 resume?: boolean;
             };
             header?: {
