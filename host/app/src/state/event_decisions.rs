@@ -88,14 +88,14 @@ impl SharedDecision {
             return Ok(*decided);
         }
         // The permit is held until the end of this function. If it is not free in time, this stream reads without it.
-        let _turn = match wait.left() {
-            Duration::ZERO => self.turn.try_acquire().ok(),
-            left => {
-                let begun = Instant::now();
-                let turn = tokio::time::timeout(left, self.turn.acquire()).await;
-                wait.spend(begun.elapsed());
-                turn.ok().and_then(std::result::Result::ok)
-            }
+        let left = wait.left();
+        let _turn = if left.is_zero() {
+            self.turn.try_acquire().ok()
+        } else {
+            let begun = Instant::now();
+            let turn = tokio::time::timeout(left, self.turn.acquire()).await;
+            wait.spend(begun.elapsed());
+            turn.ok().and_then(std::result::Result::ok)
         };
         if let Some(decided) = self.decided.get() {
             return Ok(*decided);

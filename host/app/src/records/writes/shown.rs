@@ -48,8 +48,9 @@ impl Visibility {
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
             Some(Scope::Seen(_) | Scope::Where(_)) => return Ok(Visibility::Cells),
-            Some(Scope::Own(actor)) if owner_of(&record.json)?.as_ref() == Some(actor) => true,
-            Some(Scope::Own(_) | Scope::Nothing) | None => is_new && !caller.has_rules_on(object.name()),
+            _ if is_new && !caller.has_rules_on(object.name()) => true,
+            Some(Scope::Own(actor)) => owner_of(&record.json)?.as_ref() == Some(actor),
+            Some(Scope::Nothing) | None => false,
         };
         Ok(if is_seen { Visibility::Whole } else { Visibility::SentOnly })
     }
