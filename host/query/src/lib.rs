@@ -11,7 +11,6 @@ pub mod condition;
 pub mod cursor;
 pub mod ddl;
 pub mod expand;
-pub mod groups;
 pub mod limits;
 pub mod operator;
 pub mod plan;
