@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use blockbase_schema::{Error, Object, Result};
 
-use crate::access::Access;
-use crate::condition::Reading;
+use crate::access::{Access, Reading};
 use crate::plan::Selection;
 
 pub use computed::Computed;

@@ -8,7 +8,8 @@ use blockbase_schema::{Code, Column, ColumnType, Error, FieldType, Object, Regis
 use super::computed::Computed;
 use super::function::Function;
 use super::request::names;
-use crate::condition::{self, Condition, OfResult, Reading};
+use crate::access::reading::{OfResult, Reading, read_at};
+use crate::condition::Condition;
 use crate::period::Period;
 use crate::plan::Selection;
 use crate::predicate::column_index;
@@ -93,7 +94,7 @@ impl GroupsPlan {
                     computed.is_none_or(|(_, computed)| has_range(object, *computed))
                 };
                 let of = OfResult { parameter: names::HAVING, unknown: unknown_key, is_bounded: &is_bounded };
-                condition::read_at(&of, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
+                read_at(&of, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
             }
             None => Condition::TRUE,
         };

@@ -7,7 +7,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::access::{Access, Action, Clause, Decision, Permissions};
+use crate::access::reading::read;
+use crate::access::{Access, Action, Bounds, Clause, Decision, Permissions, Reading};
 use crate::operator::{Operand, Operator};
 
 fn registry() -> Registry {

@@ -1,4 +1,4 @@
-//! Makes a checked condition from JSON.
+//! Makes a condition from JSON, checked against the registry and the rights of the caller.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,12 +9,11 @@ use blockbase_schema::json::Members;
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
 use serde_json::value::RawValue;
 
-use super::variables::{Meaning, Variable, Variables};
-use super::{
-    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, POLICY_VALUES_MAX,
-    Quantifier, Related, RowsAsked, STEPS_MAX,
+use super::Access;
+use crate::condition::{
+    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, Meaning, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX,
+    POLICY_VALUES_MAX, Quantifier, Related, RowsAsked, STEPS_MAX, Variable, Variables,
 };
-use crate::access::Access;
 use crate::filter::{Filter, FilterValue};
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
