@@ -28,12 +28,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use crate::cli::print_line;
 use crate::config::{AdminPair, Config, SetupToken};
-use crate::connection::{Connections, Watched};
+use crate::connection::{ACCEPT_PAUSE, Connections, HEAD_TIMEOUT, Watched};
 use crate::data_dir::{DataDir, Unusable};
 #[cfg(unix)]
 use crate::operator_socket::OperatorSocket;
+use crate::output::print_line;
 use crate::secret::LoadedSecret;
 use crate::{secret, telemetry};
 
@@ -42,10 +42,6 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 /// How long running requests may continue when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long a client may take to send a request's head.
-pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// The pause after an accept failed, for example because no file descriptor was left.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The reason why the server did not start or has ended: an exit code, and a line for the operator.
 #[derive(Debug)]
