@@ -11,12 +11,12 @@ use blockbase_schema::Column;
 
 use crate::commit::Commit;
 use crate::committed_event::CommittedEvent;
+use crate::drivers::{postgres, sqlite};
 use crate::error::DbError;
 use crate::record::{Page, Record, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
 use crate::sql_trace::trace_sql;
-use crate::{postgres, sqlite};
 
 /// The number of pages of SQLite's search index, of 4 KB each, that one step of a merge writes. The step takes some tens of
 /// milliseconds.

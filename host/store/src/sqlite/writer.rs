@@ -24,10 +24,10 @@ use tokio::sync::oneshot;
 use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
-use super::statement::{db_error, execute};
 use super::transaction::{SchemaState, batch};
 use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
+use crate::drivers::sqlite::statement::{db_error, execute};
 use crate::error::{DbError, unavailable};
 use crate::events::COMMIT_BYTES_FULL;
 use crate::sql_trace::trace_sql;
@@ -282,8 +282,8 @@ mod tests {
 
     use blockbase_schema::Code;
 
-    use super::super::session::Session;
     use super::*;
+    use crate::drivers::sqlite::Session;
 
     fn queued<F>(body: F) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>)
     where
