@@ -24,8 +24,8 @@
 //! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
 
 mod memory;
+mod named_quantifier;
 mod print;
-mod rows_asked;
 mod scope;
 mod variables;
 
@@ -38,7 +38,7 @@ use crate::predicate::{Comparison, Predicate, Test};
 
 pub(crate) use memory::order as order_of_values;
 pub use memory::{Image, image};
-pub use rows_asked::RowsAsked;
+pub use named_quantifier::NamedQuantifier;
 pub(crate) use scope::{LinkKey, own_rows};
 pub use scope::{Scope, Seen};
 pub(crate) use variables::Meaning;
