@@ -1,5 +1,5 @@
-//! Tests the layers inside the crates of `host`: folders do not import each other in circles, nor do more than two files, and a folder
-//! of `app`, `rest` or `graphql` imports only from folders of lower layers.
+//! Tests the layers inside the crates of `host`: folders do not import each other in circles, nor do more than two files, and a
+//! folder of `app`, `rest` or `graphql` imports only from folders of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -353,8 +353,8 @@ fn circle(edges: &Edges) -> Option<Vec<&str>> {
     })
 }
 
-/// The part of `folder` that a file belongs to: a file directly in the folder, or a folder with all its files. `None` for a file that
-/// is not in the folder. The folder `a` has the file `a` and those below it, and the file `a` itself is no part of the folder.
+/// The part of `folder` that a file belongs to: a file directly in the folder, or an inner folder with all its files. `None` for a
+/// file outside the folder, and for `a` in the folder `a`. In the folder above, the file `a` and those below it are one part.
 fn part_of<'f>(folder: &str, file: &'f str) -> Option<&'f str> {
     let inside = if folder.is_empty() { Some(file) } else { file.strip_prefix(folder)?.strip_prefix('/') };
     let rest = inside.filter(|_| file != "lib")?;
