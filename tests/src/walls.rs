@@ -1,5 +1,5 @@
-//! Tests the layers inside the crates of `host`: files do not import each other in circles, and a folder of `app` or `rest` imports
-//! only from folders of lower layers.
+//! Tests the layers inside the crates of `host`: folders do not import each other in circles, nor do more than two files, and a
+//! folder of `app`, `rest` or `graphql` imports only from folders of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,8 +21,11 @@ const FOLDERS: [&str; 13] = [
     "boot",
 ];
 
-/// The folders of `rest`, from the lowest layer to the highest. The files beside them have the state and the settings of the surface.
-const FOLDERS_OF_REST: [&str; 5] = ["answer", "request", "openapi", "edge", "routes"];
+/// The folders of `rest`, from the lowest layer to the highest.
+const FOLDERS_OF_REST: [&str; 7] = ["answer", "trust", "state", "request", "openapi", "edge", "routes"];
+
+/// The folders of `graphql`, from the lowest layer to the highest.
+const FOLDERS_OF_GRAPHQL: [&str; 4] = ["view", "document", "execute", "http"];
 
 /// Pairs of files: the first one uses the second one.
 type Edges = BTreeSet<(String, String)>;
@@ -350,18 +353,82 @@ fn circle(edges: &Edges) -> Option<Vec<&str>> {
     })
 }
 
-#[test]
-fn no_files_import_each_other_in_a_circle() {
+/// The part of `folder` that a file belongs to: a file directly in the folder, or an inner folder with all its files. `None` for a
+/// file outside the folder, and for `a` in the folder `a`. In the folder above, the file `a` and those below it are one part.
+fn part_of<'f>(folder: &str, file: &'f str) -> Option<&'f str> {
+    let inside = if folder.is_empty() { Some(file) } else { file.strip_prefix(folder)?.strip_prefix('/') };
+    let rest = inside.filter(|_| file != "lib")?;
+    Some(&file[..file.len() - rest.len() + rest.find('/').unwrap_or(rest.len())])
+}
+
+/// A circle of parts of one folder, of which at least one is itself a folder. It is reported with the imports between its parts.
+fn circle_of_folders(edges: &Edges) -> Option<Vec<String>> {
+    let files = edges.iter().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
+    let parents = files.flat_map(|file| file.match_indices('/').map(move |(at, _)| &file[..at]));
+    let folders: BTreeSet<&str> = parents.collect();
+    std::iter::once("").chain(folders.iter().copied()).find_map(|folder| {
+        let between = edges.iter().filter_map(|(from, to)| Some((part_of(folder, from)?, part_of(folder, to)?, from, to)));
+        let between: Vec<(&str, &str, &String, &String)> = between.filter(|(from, to, ..)| from != to).collect();
+        let parts = |(from, to, ..): &(&str, &str, &String, &String)| ((*from).to_owned(), (*to).to_owned());
+        let all: Edges = between.iter().map(parts).collect();
+        // The shortest circle through each folder is enough, because any circle with a folder goes through that folder.
+        let through = |folder: &&str| circle_through(&all, folder);
+        let found = folders.iter().find_map(through)?;
+        let pairs = found.iter().zip(found.iter().cycle().skip(1));
+        let imports = pairs.flat_map(|(from, to)| {
+            let of_pair = between.iter().filter(move |(one, two, ..)| one == from && two == to);
+            of_pair.map(|(_, _, from, to)| format!("`{from}` uses `{to}`"))
+        });
+        Some(imports.collect())
+    })
+}
+
+/// The shortest circle that goes through `start`.
+fn circle_through<'e>(edges: &'e Edges, start: &str) -> Option<Vec<&'e str>> {
+    let (start, _) = edges.iter().find(|(from, _)| from == start)?;
+    let (mut seen, mut paths) = (BTreeSet::new(), VecDeque::from([vec![start.as_str()]]));
+    while let Some(path) = paths.pop_front() {
+        let last = path[path.len() - 1];
+        for (_, to) in edges.iter().filter(|(from, _)| from == last) {
+            if to == start {
+                return Some(path);
+            }
+            if seen.insert(to.as_str()) {
+                paths.push_back([path.as_slice(), &[to.as_str()]].concat());
+            }
+        }
+    }
+    None
+}
+
+/// The crates of `host`, by the names of their folders.
+fn crates() -> Vec<String> {
     let crates = std::fs::read_dir(host()).expect("the crates").map(|entry| entry.expect("an entry").file_name());
     let mut crates: Vec<String> = crates.map(|name| name.to_str().expect("a plain name").to_owned()).collect();
     crates.retain(|name| host().join(name).join("src").is_dir());
     assert!(crates.len() > 10, "the crates are not all found: {crates:?}");
-    for name in crates {
+    crates
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    for name in crates() {
         let imports = Sources::read(&name).imports();
         let circle = circle(&imports);
         assert!(
             circle.is_none(),
             "files of {name} import each other in a circle: {circle:?}. Move the items that they share into another file."
+        );
+    }
+}
+
+#[test]
+fn no_folders_import_each_other_in_a_circle() {
+    for name in crates() {
+        let circle = circle_of_folders(&Sources::read(&name).imports());
+        assert!(
+            circle.is_none(),
+            "folders of {name} import each other in a circle: {circle:#?}. Move the items that they share into a lower folder."
         );
     }
 }
@@ -385,9 +452,18 @@ fn a_folder_of_rest_imports_from_lower_ones_only() {
 }
 
 #[test]
+fn a_folder_of_graphql_imports_from_lower_ones_only() {
+    let imports = Sources::read("graphql").imports();
+    let is_between = |edge: &&(String, String)| place(&FOLDERS_OF_GRAPHQL, &edge.0) != place(&FOLDERS_OF_GRAPHQL, &edge.1);
+    assert!(imports.iter().filter(is_between).count() > 30, "the imports are not all found: {imports:?}");
+    let upward = upward(&FOLDERS_OF_GRAPHQL, imports);
+    assert!(upward.is_empty(), "a lower folder uses a higher one: {upward:#?}");
+}
+
+#[test]
 fn a_use_of_a_higher_folder_is_found() {
     let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    let edges = [edge("answer/a", "request/b"), edge("request/b", "answer/a"), edge("state", "routes"), edge("edge", "lib")];
+    let edges = [edge("answer/a", "request/b"), edge("request/b", "answer/a"), edge("surface", "routes"), edge("edge", "lib")];
     assert_eq!(upward(&FOLDERS_OF_REST, edges), ["`answer/a` uses `request/b`"]);
 }
 
@@ -397,6 +473,8 @@ fn every_folder_is_there() {
     let mut missing: Vec<&str> = FOLDERS.into_iter().filter(|folder| !sources.code.contains_key(*folder)).collect();
     let rest = Sources::read("rest");
     missing.extend(FOLDERS_OF_REST.into_iter().filter(|folder| !rest.code.contains_key(*folder)));
+    let graphql = Sources::read("graphql");
+    missing.extend(FOLDERS_OF_GRAPHQL.into_iter().filter(|folder| !graphql.code.contains_key(*folder)));
     assert!(missing.is_empty(), "no such folder: {missing:?}");
 }
 
@@ -426,12 +504,38 @@ fn dependencies_are_read_from_a_manifest() {
     assert!(places("use tokio_util::x;", "tokio").next().is_none() && places("tokio::spawn", "tokio").next().is_some());
 }
 
+/// Edges for a test.
+fn edges(list: &[(&str, &str)]) -> Edges {
+    list.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect()
+}
+
 #[test]
 fn a_circle_has_more_than_two_files() {
-    let edges = |list: &[(&str, &str)]| list.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect::<Edges>();
     assert_eq!(circle(&edges(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")])), None);
     assert_eq!(circle(&edges(&[("a", "b"), ("b", "c"), ("c", "a")])), Some(vec!["a", "b", "c"]));
     assert_eq!(circle(&edges(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "a")])), Some(vec!["a", "b", "c"]));
+}
+
+#[test]
+fn a_circle_of_folders_is_found_and_shown() {
+    let found = |list: &[(&str, &str)]| circle_of_folders(&edges(list)).unwrap_or_default();
+    // Two files of one folder, and a folder's own file with the files below it.
+    assert!(found(&[("a", "b"), ("b", "a"), ("c", "c/d"), ("c/d", "c"), ("lib", "a"), ("a", "lib")]).is_empty());
+    // No two files import each other.
+    assert_eq!(found(&[("a/x", "b"), ("b", "a/y")]), ["`a/x` uses `b`", "`b` uses `a/y`"]);
+    assert_eq!(
+        found(&[("a/x", "b/x"), ("b/y", "c"), ("c", "a/y"), ("c", "d"), ("d", "c")]),
+        ["`a/x` uses `b/x`", "`b/y` uses `c`", "`c` uses `a/y`"]
+    );
+    // The folders are inside another one.
+    assert_eq!(found(&[("r/a/x", "r/b"), ("r/b", "r/a")]), ["`r/a/x` uses `r/b`", "`r/b` uses `r/a`"]);
+}
+
+#[test]
+fn a_file_belongs_to_one_part_of_each_folder_above_it() {
+    let parts = [part_of("", "a/b/c"), part_of("a", "a/b/c"), part_of("a/b", "a/b/c"), part_of("", "d")];
+    assert_eq!(parts, [Some("a"), Some("a/b"), Some("a/b/c"), Some("d")]);
+    assert_eq!([part_of("a", "ab/c"), part_of("a", "a"), part_of("", "lib")], [None; 3]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl App {
             log_lines,
             watched_calls: Mutex::default(),
             inspected: Inspected::default(),
-            log_loss_told_at: AtomicI64::new(0),
+            log_loss_reported_at: AtomicI64::new(0),
         });
         let _ = app.itself.set(Arc::downgrade(&app));
         app.seal_stored_headers().await?;

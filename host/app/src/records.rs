@@ -1,5 +1,6 @@
 //! Records: reading, writing, deleting and exporting them.
 
+pub(crate) mod change;
 pub(crate) mod cursors;
 pub(crate) mod deletion;
 pub(crate) mod expand;

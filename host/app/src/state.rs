@@ -190,7 +190,7 @@ pub struct App {
     /// Compiled files that were inspected a short time ago.
     pub(crate) inspected: Inspected,
     /// The time when the log last reported lost lines of blocks.
-    pub(crate) log_loss_told_at: AtomicI64,
+    pub(crate) log_loss_reported_at: AtomicI64,
 }
 
 /// The longest time that the server waits for an answer of the database. If the answer takes longer, the server is not ready.

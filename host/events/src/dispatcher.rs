@@ -1,5 +1,6 @@
 //! The dispatcher: finds the consumer groups that have waiting deliveries, and starts a task for each group.
 
+mod group;
 mod wake;
 
 use std::collections::{HashMap, HashSet};

@@ -7,7 +7,6 @@
 
 mod dispatcher;
 mod feed;
-mod group;
 mod handler;
 mod instance;
 mod mail;

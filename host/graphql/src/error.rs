@@ -103,6 +103,17 @@ impl GraphqlError {
     }
 }
 
+/// The reason why a request is not executed.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The request is not a GraphQL request.
+    Malformed(Error),
+    /// The request is a GraphQL request that cannot be executed.
+    Invalid(Vec<GraphqlError>),
+    /// A mutation or a subscription by GET.
+    Method,
+}
+
 /// `"errors":[ … ]`.
 pub(crate) fn write_errors(out: &mut Vec<u8>, errors: &[GraphqlError]) {
     out.extend_from_slice(b"\"errors\":[");

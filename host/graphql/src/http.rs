@@ -16,8 +16,8 @@ use http_body_util::{BodyExt, Full};
 
 use crate::Graphql;
 use crate::document::request::GraphqlRequest;
-use crate::error::{GraphqlError, refused};
-use crate::http::accept::{Form, Refusal};
+use crate::error::{GraphqlError, Refusal, refused};
+use crate::http::accept::Form;
 use crate::http::answer::{Body, answer, refuse};
 use crate::http::operation::{Operation, RequestContext};
 use crate::http::sse::only_result;

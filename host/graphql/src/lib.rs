@@ -10,6 +10,7 @@ mod error;
 mod execute;
 mod hints;
 mod http;
+mod sse_connections;
 mod surface;
 mod view;
 

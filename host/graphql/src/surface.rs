@@ -6,7 +6,7 @@ use blockbase_app::App;
 use tokio::sync::watch;
 
 use crate::execute;
-use crate::http::sse::Connections;
+use crate::sse_connections::Connections;
 use crate::view::views::Views;
 
 /// The surface.

@@ -7,8 +7,8 @@ mod grant;
 mod of_version;
 mod permissions;
 mod policy;
+pub(crate) mod reading;
 mod rules;
-mod scope;
 
 use std::sync::Arc;
 
@@ -22,8 +22,10 @@ use fields::Lists;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Shapes};
 pub use grant::{Grant, RowPolicy};
 pub use permissions::Permissions;
+pub use reading::{Bounds, Reading, Where, read as read_condition};
 pub use rules::{Decision, GrantContext, Owners, Rule};
-pub use scope::{Scope, Seen};
+
+pub use crate::condition::{Scope, Seen};
 
 /// Proof that a caller may do one action on one resource, and on which rows. It can only be made from a decision of
 /// [`Permissions::decide`].

@@ -15,17 +15,18 @@
 //! lead to no rows. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and `in:
 //! []` are false.
 //!
-//! **Form.** [`read`] checks a condition against the registry and the caller's rights and returns its normal form. In that form,
-//! `_not` only applies to single tests that have no opposite, constants are folded, equal parts occur once, and all conditions on
-//! one related row are in one place. The filters of a query string are tests of the same tree.
+//! **Form.** [`read_condition`](crate::read_condition) checks a condition against the registry and the caller's rights and
+//! returns its normal form. In that form, `_not` only applies to single tests that have no opposite, constants are folded, equal
+//! parts occur once, and all conditions on one related row are in one place. The filters of a query string are tests of the same
+//! tree. This module does not know of rights: a [`Scope`] says which related rows count.
 //!
 //! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`]
 //! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
 
 mod memory;
+mod named_quantifier;
 mod print;
-mod read;
-mod rows_asked;
+mod scope;
 mod variables;
 
 use std::collections::BTreeSet;
@@ -33,14 +34,14 @@ use std::sync::Arc;
 
 use blockbase_schema::{Object, RelationShape};
 
-use crate::access::Scope;
 use crate::predicate::{Comparison, Predicate, Test};
 
 pub(crate) use memory::order as order_of_values;
 pub use memory::{Image, image};
-pub use read::{Bounds, Reading, Where, read};
-pub(crate) use read::{OfResult, read_at, read_counted, split};
-pub use rows_asked::RowsAsked;
+pub use named_quantifier::NamedQuantifier;
+pub(crate) use scope::{LinkKey, own_rows};
+pub use scope::{Scope, Seen};
+pub(crate) use variables::Meaning;
 pub use variables::{Variable, Variables};
 
 /// The maximum number of tests in one condition. Each field with an operator is one test.

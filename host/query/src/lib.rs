@@ -11,7 +11,6 @@ pub mod condition;
 pub mod cursor;
 pub mod ddl;
 pub mod expand;
-pub mod groups;
 pub mod limits;
 pub mod operator;
 pub mod plan;
@@ -27,11 +26,11 @@ mod period;
 mod zone;
 
 pub use access::{
-    Access, Action, Check, Clause, Compiled, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects, Owners,
-    Permissions, RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
+    Access, Action, Bounds, Check, Clause, Compiled, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects,
+    Owners, Permissions, Reading, RowPolicy, Scope, Seen, Shapes, Where, not_readable, not_writable, read_condition,
 };
 pub use aggregate::{AggregateRequest, Call, Function, Named};
-pub use condition::{Bounds, Condition, Reading, Variables, Where};
+pub use condition::{Condition, Variables};
 pub use cursor::{ConnectionPaging, CursorPaging, CursorParameter, CursorsOf, End, PageFlags, Part, Position};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};

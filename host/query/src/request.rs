@@ -4,7 +4,7 @@ use blockbase_schema::{Error, Hint, Result, excerpt, is_name, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::condition::Where;
+use crate::access::Where;
 use crate::cursor::{ConnectionPaging, CursorParameter};
 use crate::expand::{Related, expand_paths};
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};

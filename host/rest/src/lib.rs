@@ -7,12 +7,13 @@
 mod answer;
 mod edge;
 mod openapi;
+mod paths;
 mod request;
 mod routes;
 mod routing;
-mod settings;
 mod state;
 mod surface;
+mod trust;
 
 use std::sync::Arc;
 
@@ -20,19 +21,19 @@ use axum::Router;
 use blockbase_app::App;
 use tokio::sync::watch;
 
-pub use edge::address::TrustedProxies;
-pub use edge::host::{KnownHosts, is_loopback_url};
-pub use edge::metrics_access::{Metrics, MetricsAccess};
-pub use edge::origin::TrustedOrigins;
-use edge::rate_limits::Limits;
-use openapi::documents::Documents;
 use request::extract::Operator;
 pub use routes::auth::mail_links;
 pub use routes::service::metrics::metrics_router;
-pub use settings::Settings;
 pub(crate) use state::AppState;
 use state::Shared;
+use state::documents::Documents;
+use state::rate_limits::Limits;
+pub use state::settings::Settings;
 pub use surface::{Pages, Surface, Surfaces};
+pub use trust::address::TrustedProxies;
+pub use trust::host::{KnownHosts, is_loopback_url};
+pub use trust::metrics_access::{Metrics, MetricsAccess};
+pub use trust::origin::TrustedOrigins;
 
 /// Signals that the server stops, in two steps.
 pub struct Stopping {

@@ -4,6 +4,5 @@ pub(crate) mod answers;
 pub(crate) mod bodies;
 pub(crate) mod column;
 pub(crate) mod components;
-pub(crate) mod documents;
 pub(crate) mod operation;
 pub(crate) mod pattern;

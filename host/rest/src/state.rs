@@ -1,16 +1,21 @@
 //! The state that all handlers share.
 
+pub(crate) mod bodies;
+pub(crate) mod documents;
+pub(crate) mod rate_limits;
+pub(crate) mod settings;
+
 use std::ops::Deref;
 use std::sync::Arc;
 
 use blockbase_app::App;
 use tokio::sync::watch;
 
-use crate::edge::rate_limits::Limits;
-use crate::openapi::documents::Documents;
-use crate::request::bodies::Bodies;
-use crate::settings::Settings;
 use crate::surface::Surfaces;
+use bodies::Bodies;
+use documents::Documents;
+use rate_limits::Limits;
+use settings::Settings;
 
 /// The state that every handler gets. Cloning it costs one reference count, because layers and extractors clone it several times
 /// for each request.

@@ -27,7 +27,6 @@ use crate::serve::{self, COMPILE_COMMAND, Failure};
 use crate::variables::VARIABLES;
 
 use problem::Problem;
-pub(crate) use terminal::print_line;
 
 #[derive(Parser)]
 #[command(

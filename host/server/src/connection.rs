@@ -12,6 +12,10 @@ use blockbase_quota::{Place, Places, PlacesRule, network_of};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+/// How long a client may take to send a request's head.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause after an accept failed, for example because no file descriptor was left.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// When a connection's writes have waited for this long altogether, the client must have read at least [`READ_BYTES_MIN`] in that
 /// time.
 const SLOW_MAX: Duration = Duration::from_secs(60);

@@ -9,6 +9,7 @@ mod connection;
 mod data_dir;
 #[cfg(unix)]
 mod operator_socket;
+mod output;
 mod secret;
 mod serve;
 mod telemetry;

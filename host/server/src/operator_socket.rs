@@ -13,8 +13,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::UnixListener;
 use tower::ServiceExt;
 
+use crate::connection::{ACCEPT_PAUSE, HEAD_TIMEOUT};
 use crate::data_dir::DataDir;
-use crate::serve::{ACCEPT_PAUSE, HEAD_TIMEOUT};
 
 /// The name of the socket in the data directory.
 pub(crate) const FILE: &str = "svc.sock";

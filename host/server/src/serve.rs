@@ -10,7 +10,7 @@ use blockbase_app::{App, BootstrapAdmin, Clock, Feed, FeedPump, Settings as AppS
 use blockbase_auth::{CookieSigner, EtagKey, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_console::Console;
-use blockbase_events::{Settings as EventSettings, Wakeups};
+use blockbase_events::{Background, Settings as EventSettings, Wakeups};
 use blockbase_graphql::Graphql;
 use blockbase_mcp::Mcp;
 use blockbase_outbound::{AddressPolicy, Client};
@@ -28,12 +28,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use crate::cli::print_line;
 use crate::config::{AdminPair, Config, SetupToken};
-use crate::connection::{Connections, Watched};
+use crate::connection::{ACCEPT_PAUSE, Connections, HEAD_TIMEOUT, Watched};
 use crate::data_dir::{DataDir, Unusable};
 #[cfg(unix)]
 use crate::operator_socket::OperatorSocket;
+use crate::output::print_line;
 use crate::secret::LoadedSecret;
 use crate::{secret, telemetry};
 
@@ -42,10 +42,6 @@ pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 /// How long running requests may continue when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long a client may take to send a request's head.
-pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// The pause after an accept failed, for example because no file descriptor was left.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The reason why the server did not start or has ended: an exit code, and a line for the operator.
 #[derive(Debug)]
@@ -103,115 +99,17 @@ fn warn_about(config: &Config) {
 
 async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
-    let on_sqlite = config.database_url.is_none();
-    let opened = open(&config).await?;
-    let setup_token = setup_token(&config, &opened).await?;
-    let (listener, address) = bind("SVC_LISTEN", config.listen).await?;
-    let addresses = Addresses::new(&config, address);
-    let (app, log_lines) = start_app(&config, &opened, &addresses, setup_token.clone()).await?;
-    let Opened { data_dir, store, secret, pump, wakeups, .. } = opened;
-    let Addresses { public_url, console_url, .. } = &addresses;
-    let client = Client::new(address_policy(&config)).map_err(Failure::Boot)?;
-    if let Some(admin) = &config.admin {
-        bootstrap(&app, admin).await?;
-    }
-    let is_fresh = app.is_fresh().await.map_err(unreadable)?;
-    if is_fresh {
-        tell_who_is_first(&config, address, public_url, setup_token.as_deref());
-    }
-    let program =
-        std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
-    let runtime_settings = RuntimeSettings {
-        cache_directory: data_dir.join("blocks"),
-        secret: secret.into_bytes(),
-        memory_bytes_max: config.block_memory_bytes,
-        all_memory_bytes_max: config.blocks_memory_bytes,
-        client: client.clone(),
-        compiler: (program, COMPILE_COMMAND),
-        compile_limits: CompileLimits::default(),
-    };
-    let runtime = Runtime::new(runtime_settings, Arc::downgrade(&app)).map_err(Failure::Boot)?;
-    app.set_runtime(Arc::new(runtime));
-    let event_settings = EventSettings {
-        poll: config.events_poll,
-        webhook_timeout: config.webhook_timeout,
-        handler_timeout: config.action_timeout,
-        client,
-        mailer: config.mail.as_ref().map(|mail| Arc::clone(&mail.mailer)),
-    };
-    let background = blockbase_events::start(&app, event_settings, wakeups, pump, log_lines);
-
-    let (leave, leaving) = watch::channel(false);
-    let (drain, draining) = watch::channel(false);
-    let metrics_listener = match config.metrics_listen.filter(|_| config.telemetry) {
-        Some(wanted) => Some(bind("SVC_METRICS_LISTEN", wanted).await?),
-        None => None,
-    };
-    let settings = rest_settings(&config, &addresses, telemetry.clone());
-    let metrics_router = metrics_listener.as_ref().zip(telemetry.clone()).map(|((_, address), telemetry)| {
-        tracing::info!(server.metrics_address = %address, "metrics have a listener of their own");
-        blockbase_rest::metrics_router(own_metrics(&config, *address, telemetry))
-    });
-    let surfaces = surfaces(&app, Console::new().map_err(Failure::Boot)?, draining.clone());
-    let rest = Rest::new(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
-    let router = rest.router();
-    #[cfg(unix)]
-    let operators = OperatorSocket::bind(on_sqlite.then_some(&data_dir), rest.operator_router());
-    tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
-    print_line(&format!("blockbase listens on http://{address}"));
-    print_line(&format!("The console is at {console_url}"));
-    if is_fresh {
-        print_line(&first_steps(&config, setup_token.as_deref()));
-    }
-
+    // The data directory stays locked until the end.
+    let (service, _data_dir) = start(&config, telemetry.clone()).await?;
     let connections = GracefulShutdown::new();
-    let proxies = TrustedProxies(config.trusted_proxies.clone());
-    let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
-    // The limits are separate, so that many clients cannot block scrapes.
-    let scrape_limits = Connections::new(config.connections_of_an_address_max, |_| false);
-    let mut scrapes = Box::pin(async {
-        match metrics_listener.zip(metrics_router) {
-            Some(((listener, _), router)) => accept(&listener, router, &scrape_limits, &connections).await,
-            None => std::future::pending().await,
-        }
-    });
-    #[cfg(unix)]
-    let mut commands = Box::pin(operators.accept(&connections));
-    #[cfg(not(unix))]
-    let mut commands = Box::pin(std::future::pending::<()>());
-    tokio::select! {
-        () = accept(&listener, router.clone(), &limits, &connections) => {}
-        () = &mut scrapes => {}
-        () = &mut commands => {}
-        name = signals.next() => tracing::info!(server.signal = name, "draining"),
-    }
-    let _ = leave.send(true);
-    // A load balancer needs this time to notice that the server is no longer ready. Meanwhile, the server still serves requests.
-    tokio::select! {
-        () = accept(&listener, router, &limits, &connections) => {}
-        () = &mut scrapes => {}
-        () = &mut commands => {}
-        () = tokio::time::sleep(config.drain_delay) => {}
-        _ = signals.next() => {
-            tracing::warn!("a second signal; leaving at once");
-            return Ok(());
-        }
-    }
-    drop(scrapes);
-    drop(commands);
-    drop(listener);
-    let _ = drain.send(true);
-    background.begin_drain();
-    tokio::select! {
-        () = async {
-            tokio::join!(connections.shutdown(), app.drain_tasks(), background.drain());
-            store.close().await;
-        } => {}
-        () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
-        _ = signals.next() => {
-            tracing::warn!("a second signal; leaving at once");
-            return Ok(());
-        }
+    let served = service.serve_requests(&config, &connections, &mut signals).await;
+    let drained = match served {
+        Ok(()) => service.close(connections, &mut signals).await,
+        Err(SecondSignal) => Err(SecondSignal),
+    };
+    if let Err(SecondSignal) = drained {
+        tracing::warn!("a second signal; leaving at once");
+        return Ok(());
     }
     if let Some(telemetry) = telemetry {
         tokio::select! {
@@ -221,6 +119,174 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A running service, and the listeners that it accepts connections on.
+struct Service {
+    app: Arc<App>,
+    store: Store,
+    background: Background,
+    listeners: Listeners,
+    #[cfg(unix)]
+    operators: OperatorSocket,
+    /// Tells the surfaces that the server is about to drain.
+    leave: watch::Sender<bool>,
+    /// Tells the surfaces that the server drains.
+    drain: watch::Sender<bool>,
+}
+
+/// The listeners on the network, each with its routes.
+struct Listeners {
+    requests: (TcpListener, axum::Router),
+    metrics: Option<(TcpListener, axum::Router)>,
+}
+
+/// The operator sent a second signal, so the server leaves at once.
+struct SecondSignal;
+
+/// Starts the service on the database of a configuration. The listeners accept no connections yet.
+async fn start(config: &Config, telemetry: Option<Telemetry>) -> Result<(Service, DataDir), Failure> {
+    let opened = open(config).await?;
+    let setup_token = setup_token(config, &opened).await?;
+    let (listener, address) = bind("SVC_LISTEN", config.listen).await?;
+    let addresses = Addresses::new(config, address);
+    let (app, log_lines) = start_app(config, &opened, &addresses, setup_token.clone()).await?;
+    let Opened { data_dir, store, secret, pump, wakeups, .. } = opened;
+    let client = Client::new(address_policy(config)).map_err(Failure::Boot)?;
+    if let Some(admin) = &config.admin {
+        bootstrap(&app, admin).await?;
+    }
+    let is_fresh = app.is_fresh().await.map_err(unreadable)?;
+    if is_fresh {
+        tell_who_is_first(config, address, &addresses.public_url, setup_token.as_deref());
+    }
+    start_blocks(config, &app, &data_dir, secret, client.clone())?;
+    let background = blockbase_events::start(&app, event_settings(config, client), wakeups, pump, log_lines);
+
+    let ((leave, leaving), (drain, draining)) = (watch::channel(false), watch::channel(false));
+    let metrics = listen_for_scrapes(config, telemetry.clone()).await?;
+    let surfaces = surfaces(&app, Console::new().map_err(Failure::Boot)?, draining.clone());
+    let settings = rest_settings(config, &addresses, telemetry);
+    let rest = Rest::new(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
+    let listeners = Listeners { requests: (listener, rest.router()), metrics };
+    let on_sqlite = config.database_url.is_none();
+    #[cfg(unix)]
+    let operators = OperatorSocket::bind(on_sqlite.then_some(&data_dir), rest.operator_router());
+    tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
+    print_line(&format!("blockbase listens on http://{address}"));
+    print_line(&format!("The console is at {}", addresses.console_url));
+    if is_fresh {
+        print_line(&first_steps(config, setup_token.as_deref()));
+    }
+    let service = Service {
+        app,
+        store,
+        background,
+        listeners,
+        #[cfg(unix)]
+        operators,
+        leave,
+        drain,
+    };
+    Ok((service, data_dir))
+}
+
+/// Makes the runtime of blocks, and gives it to the operations.
+fn start_blocks(config: &Config, app: &Arc<App>, data_dir: &DataDir, secret: String, client: Client) -> Result<(), Failure> {
+    let program =
+        std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
+    let settings = RuntimeSettings {
+        cache_directory: data_dir.join("blocks"),
+        secret: secret.into_bytes(),
+        memory_bytes_max: config.block_memory_bytes,
+        all_memory_bytes_max: config.blocks_memory_bytes,
+        client,
+        compiler: (program, COMPILE_COMMAND),
+        compile_limits: CompileLimits::default(),
+    };
+    let runtime = Runtime::new(settings, Arc::downgrade(app)).map_err(Failure::Boot)?;
+    app.set_runtime(Arc::new(runtime));
+    Ok(())
+}
+
+fn event_settings(config: &Config, client: Client) -> EventSettings {
+    EventSettings {
+        poll: config.events_poll,
+        webhook_timeout: config.webhook_timeout,
+        handler_timeout: config.action_timeout,
+        client,
+        mailer: config.mail.as_ref().map(|mail| Arc::clone(&mail.mailer)),
+    }
+}
+
+/// The listener of the metrics, if they have their own.
+async fn listen_for_scrapes(
+    config: &Config,
+    telemetry: Option<Telemetry>,
+) -> Result<Option<(TcpListener, axum::Router)>, Failure> {
+    let Some((wanted, telemetry)) = config.metrics_listen.filter(|_| config.telemetry).zip(telemetry) else { return Ok(None) };
+    let (listener, address) = bind("SVC_METRICS_LISTEN", wanted).await?;
+    tracing::info!(server.metrics_address = %address, "metrics have a listener of their own");
+    Ok(Some((listener, blockbase_rest::metrics_router(own_metrics(config, address, telemetry)))))
+}
+
+impl Service {
+    /// Serves requests until a signal. After it, the server still serves requests for some time, in which a load balancer notices
+    /// that the server is no longer ready.
+    async fn serve_requests(
+        &self,
+        config: &Config,
+        connections: &GracefulShutdown,
+        signals: &mut Signals,
+    ) -> Result<(), SecondSignal> {
+        let (listener, router) = &self.listeners.requests;
+        let proxies = TrustedProxies(config.trusted_proxies.clone());
+        let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
+        // The limits are separate, so that many clients cannot block scrapes.
+        let scrape_limits = Connections::new(config.connections_of_an_address_max, |_| false);
+        let mut scrapes = Box::pin(async {
+            match &self.listeners.metrics {
+                Some((listener, router)) => accept(listener, router.clone(), &scrape_limits, connections).await,
+                None => std::future::pending().await,
+            }
+        });
+        #[cfg(unix)]
+        let mut commands = Box::pin(self.operators.accept(connections));
+        #[cfg(not(unix))]
+        let mut commands = Box::pin(std::future::pending::<()>());
+        tokio::select! {
+            () = accept(listener, router.clone(), &limits, connections) => {}
+            () = &mut scrapes => {}
+            () = &mut commands => {}
+            name = signals.next() => tracing::info!(server.signal = name, "draining"),
+        }
+        let _ = self.leave.send(true);
+        tokio::select! {
+            () = accept(listener, router.clone(), &limits, connections) => {}
+            () = &mut scrapes => {}
+            () = &mut commands => {}
+            () = tokio::time::sleep(config.drain_delay) => {}
+            _ = signals.next() => return Err(SecondSignal),
+        }
+        Ok(())
+    }
+
+    /// Closes the listeners, lets running requests and background work end, and closes the database.
+    async fn close(self, connections: GracefulShutdown, signals: &mut Signals) -> Result<(), SecondSignal> {
+        let Service { app, store, background, listeners, drain, .. } = self;
+        drop(listeners);
+        let _ = drain.send(true);
+        background.begin_drain();
+        tokio::select! {
+            () = async {
+                tokio::join!(connections.shutdown(), app.drain_tasks(), background.drain());
+                store.close().await;
+            } => {}
+            () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
+            _ = signals.next() => return Err(SecondSignal),
+        }
+        Ok(())
+    }
 }
 
 /// The database of a configuration, and the things that belong to it. Commands that open the database themselves need it too.

@@ -11,12 +11,12 @@ use blockbase_schema::Column;
 
 use crate::commit::Commit;
 use crate::committed_event::CommittedEvent;
+use crate::drivers::{postgres, sqlite};
 use crate::error::DbError;
 use crate::record::{Page, Record, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
 use crate::sql_trace::trace_sql;
-use crate::{postgres, sqlite};
 
 /// The number of pages of SQLite's search index, of 4 KB each, that one step of a merge writes. The step takes some tens of
 /// milliseconds.
@@ -313,5 +313,79 @@ impl Connection {
             Inner::Sqlite(_) => sql.replace('$', "?"),
             Inner::Postgres(_) => sql,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::path::Path;
+
+    use blockbase_schema::{ColumnType, FieldType, Object, Value};
+    use futures_util::FutureExt;
+    use parking_lot::Mutex;
+    use tracing::field::{Field, Visit};
+    use tracing::{Event, Metadata, Subscriber, span};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// Collects the statements that the log shows.
+    #[derive(Clone, Default)]
+    struct Statements(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for Statements {
+        fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+
+        fn record_str(&mut self, field: &Field, value: &str) {
+            if field.name() == "statement" {
+                self.0.lock().push(value.to_owned());
+            }
+        }
+    }
+
+    impl Subscriber for Statements {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == "blockbase_store::sql"
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut self.clone());
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[test]
+    fn the_trace_shows_the_statement_of_each_record_of_a_bulk_insert() {
+        let session = sqlite::Session::open(Path::new(":memory:"), true).expect("a database");
+        session.execute_batch("CREATE TABLE t (name TEXT, version INTEGER)").expect("a table");
+        let column = Column::of_result("name".to_owned(), FieldType::Text, ColumnType::Text);
+        let object = Arc::new(Object::of_result("t", vec![column]));
+        let plan = |name: &str| CreatePlan {
+            object: Arc::clone(&object),
+            id: Uuid::nil(),
+            values: vec![Value::Text(name.to_owned())],
+            json: Vec::new(),
+            version: 1,
+        };
+        let (plans, sql) = ([plan("one"), plan("two")], "INSERT INTO t VALUES (?1, ?2)".to_owned());
+        let mut connection = Connection::new(Inner::Sqlite(session));
+        let statements = Statements::default();
+        let inserted = tracing::subscriber::with_default(statements.clone(), || {
+            connection.insert_each(sql.clone(), &plans).now_or_never().expect("SQLite never waits")
+        });
+        inserted.expect("two rows");
+        assert_eq!(*statements.0.lock(), [sql.clone(), sql]);
     }
 }

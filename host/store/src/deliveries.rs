@@ -8,7 +8,6 @@ mod attempts;
 mod counts;
 mod ledger;
 mod resets;
-mod topic_match;
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +23,6 @@ pub use attempts::{ATTEMPTS_KEPT, AttemptRow, Attempted};
 pub use counts::GroupCounts;
 pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
 pub use resets::DeadWindow;
-pub(crate) use topic_match::{condition as topic_condition, register as register_topic_match};
 
 /// A request to claim deliveries.
 #[derive(Clone, Debug)]

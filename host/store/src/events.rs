@@ -9,11 +9,12 @@ use uuid::Uuid;
 
 use crate::committed_event::{CommittedEvent, EventText};
 use crate::connection::{Connection, Emitted, Inner};
-use crate::deliveries::{VisibleEvents, topic_condition};
+use crate::deliveries::VisibleEvents;
 use crate::dialect_sql::among;
 use crate::error::DbError;
 use crate::packing::{Stored, pack, payload_bytes};
 use crate::row::Row;
+use crate::topic_match;
 
 /// An event to be written.
 #[derive(Clone, Debug)]
@@ -84,7 +85,8 @@ pub struct ReplayFilter {
 impl ReplayFilter {
     /// SQL for the condition on an event `e`.
     fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
-        let topics: Vec<String> = self.topics.iter().map(|topic| topic_condition(topic, dialect, "e.topic", params)).collect();
+        let topics: Vec<String> =
+            self.topics.iter().map(|topic| topic_match::condition(topic, dialect, "e.topic", params)).collect();
         let mut tests = Vec::new();
         if !topics.is_empty() {
             tests.push(format!("({})", topics.join(" OR ")));

@@ -15,6 +15,7 @@ mod committed_event;
 mod connection;
 mod deliveries;
 mod dialect_sql;
+mod drivers;
 mod error;
 mod events;
 mod instances;
@@ -32,6 +33,7 @@ mod sql_trace;
 mod sqlite;
 mod subscriptions;
 mod tasks;
+mod topic_match;
 mod waiting;
 mod webhooks;
 

@@ -3,9 +3,6 @@
 //! The service's own reads and writes never wait behind those of callers. Callers share the other connections. Each caller first
 //! takes a place in a queue that serves callers in turn.
 
-mod session;
-mod statement;
-
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::str::FromStr;
@@ -20,11 +17,10 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::connection::{Connection, Inner};
+use crate::drivers::postgres::{Session, statement};
 use crate::error::DbError;
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
-
-pub(crate) use session::Session;
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// Of every eight connections, this many are for the service itself. The service always has at least one. Deliveries use four at

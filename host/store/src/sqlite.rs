@@ -1,12 +1,6 @@
 //! SQLite: a pool of readers on the write-ahead log, and the only writer.
 
-mod contains;
-mod functions;
 mod log;
-mod meter;
-mod session;
-mod space;
-mod statement;
 mod transaction;
 mod writer;
 
@@ -23,13 +17,12 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
+use crate::drivers::sqlite::meter::Meter;
+use crate::drivers::sqlite::session::BUSY_WAIT;
+use crate::drivers::sqlite::{Session, space, statement};
 use crate::error::{DbError, unavailable};
 use crate::{Cost, OnCommit, Read, ReadCost, Record, Room, Row, Snapshot, migrate};
 
-use meter::Meter;
-use session::BUSY_WAIT;
-pub(crate) use session::Session;
-pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
 use transaction::{SchemaState, batch, run_now};
 
 /// The maximum number of the service's own scans that run at a time. Callers' scans have separate places, so the service never

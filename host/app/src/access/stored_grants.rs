@@ -4,8 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use blockbase_query::condition::read;
-use blockbase_query::{Action, Bounds, Clause, Condition, Grant, GrantContext, Reading, Scope, Seen, Variables};
+use blockbase_query::{Action, Bounds, Clause, Condition, Grant, GrantContext, Reading, Scope, Seen, Variables, read_condition};
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Result};
 
 use crate::caller::Caller;
@@ -91,7 +90,7 @@ fn stored_clause(
     };
     let variables = || Variables::of_somebody(now);
     let reading = Reading { registry: known, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
-    let condition = read(known_object, clause.text(), &reading)?;
+    let condition = read_condition(known_object, clause.text(), &reading)?;
     if let Ok(reads) = caller.access_to(grant_context, resource, Action::Read)
         && let Some(seen) = reads.seen()
         && let Some(name) = tested_in_part(&condition, seen)

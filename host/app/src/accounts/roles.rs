@@ -5,7 +5,7 @@ mod explain;
 
 use blockbase_query::{Action, Grant, Permissions, Variables};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
-use blockbase_store::RoleRow;
+use blockbase_store::{Connection, RoleRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -239,34 +239,11 @@ impl App {
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
                     // The configuration can refer to a role by its name, so a new name may give the role to other users.
                     app.require_strength_over_role(connection, &caller, &role).await?;
-                    let is_seeded = SEEDED.contains(&role.name.as_str());
                     if let Some(name) = changes.name.filter(|name| *name != role.name) {
-                        if is_seeded {
-                            let message = format!("The service needs the role `{}` by this name.", role.name);
-                            return Err(Error::new(Code::Conflict, message));
-                        }
-                        if connection.role_named(&name).await?.is_some() {
-                            return Err(taken(&name));
-                        }
-                        role.name = name;
+                        rename(connection, &mut role, name).await?;
                     }
                     if let Some(permissions) = changes.permissions {
-                        let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
-                        let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
-                        caller.covers(&added)?;
-                        let own = caller.actor_id().unwrap_or_default();
-                        if connection.has_keys_of_others(&role.id, own).await? {
-                            // For keys with this role, own rows are those of the keys' users. So the caller needs these grants
-                            // for all rows, as when such a key is made.
-                            let for_all: Vec<Grant> = added.into_iter().map(Grant::for_all).collect();
-                            caller.covers(&for_all)?;
-                        }
-                        let text = serde_json::to_string(&permissions).map_err(Error::internal)?;
-                        if role.name == ADMIN && text != role.permissions {
-                            let message = "The role `admin` may do everything; that does not change. Make another role.";
-                            return Err(Error::new(Code::Conflict, message));
-                        }
-                        role.permissions = text;
+                        set_permissions(connection, &caller, &mut role, &permissions, now).await?;
                     }
                     role.description = changes.description.unwrap_or(role.description);
                     role.updated_at = now;
@@ -307,6 +284,52 @@ impl App {
         })
         .await
     }
+}
+
+/// Gives a role another name.
+///
+/// # Errors
+/// `conflict` if the service needs the name, `unique_violation` if another role has the new one.
+async fn rename(connection: &mut Connection, role: &mut RoleRow, name: String) -> Result<()> {
+    if SEEDED.contains(&role.name.as_str()) {
+        let message = format!("The service needs the role `{}` by this name.", role.name);
+        return Err(Error::new(Code::Conflict, message));
+    }
+    if connection.role_named(&name).await?.is_some() {
+        return Err(taken(&name));
+    }
+    role.name = name;
+    Ok(())
+}
+
+/// Gives a role other grants.
+///
+/// # Errors
+/// `forbidden` if a new grant has a right that the caller lacks; `conflict` for the role `admin`.
+async fn set_permissions(
+    connection: &mut Connection,
+    caller: &Caller,
+    role: &mut RoleRow,
+    permissions: &[Grant],
+    now: i64,
+) -> Result<()> {
+    let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
+    let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
+    caller.covers(&added)?;
+    let own = caller.actor_id().unwrap_or_default();
+    if connection.has_keys_of_others(&role.id, own).await? {
+        // For keys with this role, own rows are those of the keys' users. So the caller needs these grants for all rows, as when
+        // such a key is made.
+        let for_all: Vec<Grant> = added.into_iter().map(Grant::for_all).collect();
+        caller.covers(&for_all)?;
+    }
+    let text = serde_json::to_string(permissions).map_err(Error::internal)?;
+    if role.name == ADMIN && text != role.permissions {
+        let message = "The role `admin` may do everything; that does not change. Make another role.";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    role.permissions = text;
+    Ok(())
 }
 
 fn check_description(description: Option<&str>) -> Result<()> {

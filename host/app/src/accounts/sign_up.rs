@@ -2,7 +2,7 @@
 
 use blockbase_auth::{check_password, hash_token};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, MailKind, Maker, UserRow};
+use blockbase_store::{Connection, MailKind, Maker, NewSession, UserRow};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, CheckedRequest, MailRequest, NewMail};
@@ -12,6 +12,7 @@ use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::outbox::platform_event::Announcer;
+use crate::outbox::record_events::WriteContext;
 
 /// The parameters of a sign-up.
 #[derive(Clone)]
@@ -56,23 +57,115 @@ fn needs_setup_token() -> AuthProblem {
     Error::new(Code::SetupTokenRequired, message).into()
 }
 
-/// Asks for the mail with which a new user proves the address.
-async fn ask_for_proof(app: &App, connection: &mut Connection, announcer: &Announcer, mail: NewMail<'_>, now: i64) -> Result<()> {
-    match app.ask_for_mail(connection, announcer, mail, now).await {
-        // A sign-in asks for another mail later.
-        Err(error) if error.code == Code::RateLimited => Ok(()),
-        asked => asked.map(drop),
-    }
+/// A new account, after the checks that need no transaction.
+#[derive(Clone)]
+struct NewAccount {
+    user: UserRow,
+    password_hash: String,
+    session: NewSession,
+    /// The guest whose session the credentials have.
+    guest: Option<String>,
+    /// Whether the account may be the first one.
+    may_be_first: bool,
+    /// The page to which the link of a mail leads, and the language of the mail.
+    page: Option<String>,
+    language: Option<String>,
+    asker: Asker,
 }
 
-/// Gives a new user their first role. The configured role may not exist yet. The server logged a warning about this at boot.
-async fn give_first_role(connection: &mut Connection, user_id: &str, role: &str, is_first: bool) -> Result<()> {
-    match connection.kept_role_named(role).await? {
-        Some(role) => connection.give_role(user_id, &role.id).await?,
-        None if is_first => return Err(Error::internal("there is no role `admin`")),
-        None => {}
+impl NewAccount {
+    /// Writes the account. This is the transaction of a sign-up.
+    async fn insert(
+        &self,
+        app: &App,
+        connection: &mut Connection,
+        context: &mut WriteContext,
+        announcer: &Announcer,
+    ) -> Result<Outcome> {
+        let is_first = match self.check_place(app, connection).await? {
+            Ok(is_first) => is_first,
+            Err(refused) => return Ok(refused),
+        };
+        let waits = app.settings.require_email_verification && !is_first;
+        let is_new = connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
+        if waits {
+            self.ask_for_proof(app, connection, announcer, is_new).await?;
+        }
+        if !is_new {
+            return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });
+        }
+        let guest = self.guest.as_deref().filter(|_| !waits);
+        let carried = match guest {
+            Some(guest) => {
+                let way = (guest, self.user.id.as_str());
+                carry_over(connection, context, announcer, way, Upgrade::SignUp, self.user.created_at).await?
+            }
+            None => false,
+        };
+        self.give_first_role(app, connection, is_first, carried).await?;
+        if !waits {
+            connection.insert_session(self.session.clone()).await?;
+        }
+        let members = NewUserMembers { user_id: &self.user.id, is_anonymous: false };
+        announcer.emit(connection, Topic::UserCreated(members)).await?;
+        if let Some(guest) = guest.filter(|_| carried) {
+            let members = UpgradeMembers { user_id: &self.user.id, guest_id: guest };
+            announcer.emit(connection, Topic::UserUpgraded(members)).await?;
+        }
+        Ok(if waits { Outcome::Waits } else { Outcome::Done })
     }
-    Ok(())
+
+    /// Whether the account is the first one. `Err` with the outcome if the account may not be made.
+    async fn check_place(&self, app: &App, connection: &mut Connection) -> Result<Result<bool, Outcome>> {
+        let mut is_first = !connection.has_credentialed_user().await?;
+        if is_first || self.guest.is_some() {
+            // If several first sign-ups run at the same time, also on several instances, only one of them passes this lock first. A
+            // guest's upgrade deletes the guest, and every deletion of a user locks the accounts before anything else.
+            connection.lock_accounts().await?;
+            is_first = !connection.has_credentialed_user().await?;
+        }
+        Ok(match is_first {
+            true if !self.may_be_first => Err(Outcome::NeedsSetupToken),
+            false if app.settings.disable_signup => Err(Outcome::Closed),
+            is_first => Ok(is_first),
+        })
+    }
+
+    /// Asks for the mail with which the user proves the address. If the address is taken, the server does the same work. The account
+    /// with this address gets a mail only if the address still has to be proved.
+    async fn ask_for_proof(&self, app: &App, connection: &mut Connection, announcer: &Announcer, is_new: bool) -> Result<()> {
+        let mail = NewMail {
+            kind: MailKind::Verify,
+            address: &self.user.email,
+            user_id: is_new.then_some(self.user.id.as_str()),
+            page: self.page.clone(),
+            language: self.language.clone(),
+            maker: Maker::default(),
+            asker: self.asker.clone(),
+        };
+        match app.ask_for_mail(connection, announcer, mail, self.user.created_at).await {
+            // A sign-in asks for another mail later.
+            Err(error) if error.code == Code::RateLimited => Ok(()),
+            asked => asked.map(drop),
+        }
+    }
+
+    /// Gives the user their first role. Former guests keep the roles that they had, and get no further role. The configured role may
+    /// not exist yet. The server logged a warning about this at boot.
+    async fn give_first_role(&self, app: &App, connection: &mut Connection, is_first: bool, carried: bool) -> Result<()> {
+        let role = match (is_first, carried) {
+            (true, _) => Some(ADMIN),
+            (false, false) => app.settings.signup_role.as_deref(),
+            (false, true) => None,
+        };
+        let Some(role) = role else { return Ok(()) };
+        match connection.kept_role_named(role).await? {
+            Some(role) => connection.give_role(&self.user.id, &role.id).await?,
+            None if is_first => return Err(Error::internal("there is no role `admin`")),
+            None => {}
+        }
+        Ok(())
+    }
 }
 
 impl App {
@@ -90,17 +183,7 @@ impl App {
         check_image(image.as_deref())?;
         check_password(&password, &email)?;
         let has_users = self.has_users().await?;
-        if self.settings.disable_signup && has_users {
-            return Err(AuthProblem::SignUpDisabled);
-        }
-        if !has_users && self.settings.setup_token.is_some() && setup_token.is_some() {
-            // The limits make guessing the token as slow as guessing a password.
-            self.begin_try(SETUP_TOKEN_TRIES, &client).await?;
-        }
-        let may_be_first = self.holds_setup_token(setup_token.as_deref());
-        if !may_be_first && !has_users {
-            return Err(needs_setup_token());
-        }
+        let may_be_first = self.check_open(has_users, setup_token.as_deref(), &client).await?;
         let guest = self.guest_of(&client.credentials).await?;
         let password_hash = self.hash_chosen(password).await??;
         let now = self.clock.now();
@@ -120,84 +203,21 @@ impl App {
         let mail = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
         let CheckedRequest { page, language, .. } = mail.checked()?;
         let asker = Asker::client(&client);
-        let (user, password_hash, session, guest, caller, page, language, asker) =
-            (&user, &password_hash, &session, &guest, &caller, &page, &language, &asker);
+        let account = NewAccount { user, password_hash, session, guest, may_be_first, page, language, asker };
+        let (new, caller) = (&account, &caller);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
-                let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
-                let (app, page, language, asker) = (self.itself()?, page.clone(), language.clone(), asker.clone());
-                let announcer = self.announcer(caller);
+                let (new, app, announcer) = (new.clone(), self.itself()?, self.announcer(caller));
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
-                let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
                 // The first user changes the cached data about the service itself (`App::instance`).
-                self.add_to_accounts(guest.is_some() || !has_users, move |connection| {
-                    Box::pin(async move {
-                        let mut is_first = !connection.has_credentialed_user().await?;
-                        if is_first || guest.is_some() {
-                            // If several first sign-ups run at the same time, also on several instances, only one of them passes
-                            // this lock first. A guest's upgrade deletes the guest, and every deletion of a user locks the
-                            // accounts before anything else.
-                            connection.lock_accounts().await?;
-                            is_first = !connection.has_credentialed_user().await?;
-                        }
-                        if is_first && !may_be_first {
-                            return Ok(Outcome::NeedsSetupToken);
-                        }
-                        if !is_first && closes {
-                            return Ok(Outcome::Closed);
-                        }
-                        let waits = app.settings.require_email_verification && !is_first;
-                        let guest = guest.filter(|_| !waits);
-                        let is_new = connection.insert_user(&user, Some(hash)).await?;
-                        if waits {
-                            // If the address is taken, the server does the same work. The account with this address gets a mail
-                            // only if the address still has to be proved.
-                            let mail = NewMail {
-                                kind: MailKind::Verify,
-                                address: &user.email,
-                                user_id: is_new.then_some(user.id.as_str()),
-                                page,
-                                language,
-                                maker: Maker::default(),
-                                asker,
-                            };
-                            ask_for_proof(&app, connection, &announcer, mail, now).await?;
-                        }
-                        if !is_new {
-                            return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });
-                        }
-                        let carried = match &guest {
-                            Some(guest) => {
-                                let way = (guest.as_str(), user.id.as_str());
-                                carry_over(connection, &mut context, &announcer, way, Upgrade::SignUp, now).await?
-                            }
-                            None => false,
-                        };
-                        let role = match (is_first, carried, signup_role) {
-                            (true, _, _) => Some(ADMIN.to_owned()),
-                            (false, false, name) => name,
-                            // Former guests keep the roles that they had, and get no further role.
-                            (false, true, _) => None,
-                        };
-                        if let Some(role) = role {
-                            give_first_role(connection, &user.id, &role, is_first).await?;
-                        }
-                        if !waits {
-                            connection.insert_session(session).await?;
-                        }
-                        let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
-                        announcer.emit(connection, Topic::UserCreated(members)).await?;
-                        if let Some(guest) = guest.filter(|_| carried) {
-                            let members = UpgradeMembers { user_id: &user.id, guest_id: &guest };
-                            announcer.emit(connection, Topic::UserUpgraded(members)).await?;
-                        }
-                        Ok(if waits { Outcome::Waits } else { Outcome::Done })
-                    })
+                self.add_to_accounts(new.guest.is_some() || !has_users, move |connection| {
+                    Box::pin(async move { new.insert(&app, connection, &mut context, &announcer).await })
                 })
                 .await
             })
             .await?;
+        let NewAccount { user, guest, .. } = account;
         if guest.is_some() && matches!(outcome, Outcome::Done) {
             self.follow_carry_over(&user.id).await;
         }
@@ -207,6 +227,25 @@ impl App {
             Outcome::EmailTaken => Err(AuthProblem::UserExists),
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
             Outcome::NeedsSetupToken => Err(needs_setup_token()),
+        }
+    }
+
+    /// Checks that the server takes sign-ups, and returns whether this one may be the first.
+    ///
+    /// # Errors
+    /// [`AuthProblem::SignUpDisabled`]; `setup_token_required` without the token of a fresh server; `rate_limited` after too many
+    /// tokens.
+    async fn check_open(&self, has_users: bool, setup_token: Option<&str>, client: &Client) -> Result<bool, AuthProblem> {
+        if self.settings.disable_signup && has_users {
+            return Err(AuthProblem::SignUpDisabled);
+        }
+        if !has_users && self.settings.setup_token.is_some() && setup_token.is_some() {
+            // The limits make guessing the token as slow as guessing a password.
+            self.begin_try(SETUP_TOKEN_TRIES, client).await?;
+        }
+        match self.holds_setup_token(setup_token) {
+            false if !has_users => Err(needs_setup_token()),
+            may_be_first => Ok(may_be_first),
         }
     }
 

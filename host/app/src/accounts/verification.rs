@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{AccountTokenRow, Connection, DbError, MailKind, Maker, MakerPart, ThingKind, TokenKind, UserRow};
+use blockbase_store::{
+    AccountTokenRow, Connection, DbError, MailKind, Maker, MakerPart, NewSession, ThingKind, TokenKind, UserRow,
+};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
@@ -21,6 +23,8 @@ use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::outbox::platform_event::Announcer;
+use crate::outbox::record_events::WriteContext;
+use crate::state::sign_in_tries::Try;
 
 /// The accounts that belong to a browser, by its cookies.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +38,66 @@ pub(super) struct Browser {
 impl Browser {
     fn is_of(&self, user: &UserRow) -> bool {
         self.session.as_ref() == Some(&user.id) || self.signed_up.contains(&user.id)
+    }
+}
+
+/// The use of a link that proves an address: everything that the transaction needs.
+#[derive(Clone)]
+struct Proof {
+    token_hash: String,
+    browser: Browser,
+    /// Whether the user signed up in this browser, and sign-ups wait for the proof.
+    signed_up: bool,
+    /// The guest who signed up.
+    guest: Option<String>,
+    /// The session that the browser gets.
+    session: NewSession,
+    /// The hash of a password that nobody knows.
+    unknown_password: String,
+    attempt: Try,
+}
+
+impl Proof {
+    /// Uses the link. This is the transaction of [`App::verify_email`].
+    async fn apply(
+        self,
+        app: &App,
+        connection: &mut Connection,
+        context: &mut WriteContext,
+        announcer: &Announcer,
+    ) -> Result<Outcome> {
+        let now = context.now;
+        connection.lock_accounts().await?;
+        let token = connection.account_token(&self.token_hash, &TokenKind::OF_ADDRESSES, now).await?;
+        let Some(token) = token else { return Ok(Outcome::Invalid) };
+        let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
+        let Some(mut user) = user else { return Ok(Outcome::Invalid) };
+        // A stranger may have asked for this mail. A reader of the mail must not give the address to the stranger's account.
+        if token.kind == TokenKind::EmailChange && self.browser.session.as_ref() != Some(&user.id) {
+            return Ok(Outcome::OfAnother);
+        }
+        if !connection.use_account_token(&token).await? {
+            return Ok(Outcome::Invalid);
+        }
+        if let Some(address) = token.address {
+            let changed = app.change_address(connection, announcer, &mut user, address, now).await?;
+            connection.sign_in_succeeded(&self.attempt.account, &self.attempt.network, now).await?;
+            return Ok(if changed { Outcome::Changed(Box::new(user)) } else { Outcome::Invalid });
+        }
+        let signs_in = self.signed_up && !user.email_verified;
+        let has_ended = app.prove_address(connection, &mut user, &self.browser, &self.unknown_password, now).await?;
+        connection.sign_in_succeeded(&self.attempt.account, &self.attempt.network, now).await?;
+        if signs_in {
+            if let Some(guest) = &self.guest {
+                let way = (guest.as_str(), user.id.as_str());
+                if carry_over(connection, context, announcer, way, Upgrade::SignUp, now).await? {
+                    let members = UpgradeMembers { user_id: &user.id, guest_id: guest };
+                    announcer.emit(connection, Topic::UserUpgraded(members)).await?;
+                }
+            }
+            connection.insert_session(self.session).await?;
+        }
+        Ok(Outcome::Proved { user: Box::new(user), signs_in, has_ended })
     }
 }
 
@@ -136,8 +200,8 @@ impl App {
     /// `rate_limited` after too many wrong tokens.
     pub async fn verify_email(&self, client: &Client, token: &str, asks: bool) -> Result<AddressProof, AuthProblem> {
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
-        let (hash, browser) = (hash_token(token), self.browser_of(client).await?);
-        let (sought, now) = (hash.clone(), self.clock.now());
+        let (token_hash, browser) = (hash_token(token), self.browser_of(client).await?);
+        let (sought, now) = (token_hash.clone(), self.clock.now());
         let known = self
             .store
             .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
@@ -165,52 +229,17 @@ impl App {
         };
         // Nobody knows this password.
         let random = LinkToken::random().map_err(Error::internal)?;
-        let unknown = self.hasher.hash(random.as_str().to_owned()).await.map_err(hash_error)?;
+        let unknown_password = self.hasher.hash(random.as_str().to_owned()).await.map_err(hash_error)?;
         let (session, session_token) = self.new_session(&known.user_id, true, client)?;
         let caller = App::as_user(&known.user_id);
-        let (hash, browser, session, guest, caller, attempt, unknown) =
-            (&hash, &browser, &session, &guest, &caller, &attempt, &unknown);
+        let proof = Proof { token_hash, browser, signed_up, guest, session, unknown_password, attempt };
+        let (proof, caller) = (&proof, &caller);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
-                let (app, hash, browser, guest) = (self.itself()?, hash.clone(), browser.clone(), guest.clone());
-                let (session, attempt, unknown, now) = (session.clone(), attempt.clone(), unknown.clone(), self.clock.now());
-                let announcer = self.announcer(caller);
+                let (proof, app, announcer) = (proof.clone(), self.itself()?, self.announcer(caller));
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 self.change_accounts(blockbase_store::Service, move |connection| {
-                    Box::pin(async move {
-                        connection.lock_accounts().await?;
-                        let token = connection.account_token(&hash, &TokenKind::OF_ADDRESSES, now).await?;
-                        let Some(token) = token else { return Ok(Outcome::Invalid) };
-                        let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
-                        let Some(mut user) = user else { return Ok(Outcome::Invalid) };
-                        // A stranger may have asked for this mail. A reader of the mail must not give the address to the
-                        // stranger's account.
-                        if token.kind == TokenKind::EmailChange && browser.session.as_ref() != Some(&user.id) {
-                            return Ok(Outcome::OfAnother);
-                        }
-                        if !connection.use_account_token(&token).await? {
-                            return Ok(Outcome::Invalid);
-                        }
-                        if let Some(address) = token.address {
-                            let changed = app.change_address(connection, &announcer, &mut user, address, now).await?;
-                            connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
-                            return Ok(if changed { Outcome::Changed(Box::new(user)) } else { Outcome::Invalid });
-                        }
-                        let signs_in = signed_up && !user.email_verified;
-                        let has_ended = app.prove_address(connection, &mut user, &browser, &unknown, now).await?;
-                        connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
-                        if signs_in {
-                            if let Some(guest) = &guest {
-                                let way = (guest.as_str(), user.id.as_str());
-                                if carry_over(connection, &mut context, &announcer, way, Upgrade::SignUp, now).await? {
-                                    let members = UpgradeMembers { user_id: &user.id, guest_id: guest };
-                                    announcer.emit(connection, Topic::UserUpgraded(members)).await?;
-                                }
-                            }
-                            connection.insert_session(session).await?;
-                        }
-                        Ok(Outcome::Proved { user: Box::new(user), signs_in, has_ended })
-                    })
+                    Box::pin(async move { proof.apply(&app, connection, &mut context, &announcer).await })
                 })
                 .await
             })
@@ -228,7 +257,7 @@ impl App {
                 if has_ended {
                     log_ended(&user.id);
                 }
-                if guest.is_some() && signs_in {
+                if proof.guest.is_some() && signs_in {
                     self.follow_carry_over(&user.id).await;
                 }
                 let session = signs_in.then(|| SignedIn { token: session_token, user: UserAnswer::from(&*user), remember: true });

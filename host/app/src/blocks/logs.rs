@@ -88,7 +88,7 @@ impl App {
         if self.log_lines.try_send(row).is_err() {
             // The warning appears at most once a second. A block that floods its own log must not flood the server's log.
             let now = self.clock.now();
-            if now - self.log_loss_told_at.swap(now, Ordering::Relaxed) > 1000 {
+            if now - self.log_loss_reported_at.swap(now, Ordering::Relaxed) > 1000 {
                 tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
             }
         }

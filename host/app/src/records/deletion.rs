@@ -17,9 +17,9 @@ use uuid::Uuid;
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::outbox::touched::{EVENT_BYTES_AT_ONCE, too_large};
+use crate::records::change::record_change;
 use crate::records::links::{DeletedRecord, take_links};
 use crate::records::versions::{Condition, check_condition, precondition_failed};
-use crate::records::writes::record_change;
 pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
 
 /// The number of levels of referring records that the database deletes by itself. SQLite allows a thousand levels, and both

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::aggregate::{AggregatePlan, OnePlan};
+use blockbase_query::aggregate::{AggregatePlan, GroupsPlan, OnePlan};
 use blockbase_query::expand::ExpandPlan;
-use blockbase_query::groups::GroupsPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, Selection};
 use blockbase_query::{

@@ -6,7 +6,6 @@
 mod answer;
 mod batch;
 mod bulk;
-mod change;
 mod chosen;
 mod explain;
 mod operations;
@@ -39,7 +38,6 @@ pub use answer::{BulkAnswer, Upserted, WrittenAnswer};
 pub use batch::{Batch, BatchAnswer};
 use bulk::change_many;
 pub(crate) use bulk::insert_many;
-pub(crate) use change::record_change;
 pub use chosen::Chosen;
 use chosen::Found;
 use plan::{names, plan, stamp, to_change, without_unknown};

@@ -113,10 +113,11 @@ pub(crate) struct EventDecisions(Mutex<BTreeMap<i64, OfEvent>>);
 
 struct OfEvent {
     occurred_at: i64,
-    asked: Vec<Asked>,
+    decisions: Vec<KnownDecision>,
 }
 
-struct Asked {
+/// A decision with its question.
+struct KnownDecision {
     question: ImageQuestion,
     decision: Arc<SharedDecision>,
 }
@@ -135,15 +136,15 @@ impl EventDecisions {
         // Events that are no longer needed. They are dropped after the lock is released.
         let mut removed = Vec::new();
         let mut events = self.0.lock();
-        let asked = &mut events.entry(seq).or_insert_with(|| OfEvent { occurred_at, asked: Vec::new() }).asked;
-        if let Some(known) = asked.iter().find(|known| known.question == question) {
+        let decisions = &mut events.entry(seq).or_insert_with(|| OfEvent { occurred_at, decisions: Vec::new() }).decisions;
+        if let Some(known) = decisions.iter().find(|known| known.question == question) {
             return Some(Arc::clone(&known.decision));
         }
-        if asked.len() >= DECISIONS_MAX {
+        if decisions.len() >= DECISIONS_MAX {
             return None;
         }
         let decision = Arc::<SharedDecision>::default();
-        asked.push(Asked { question, decision: Arc::clone(&decision) });
+        decisions.push(KnownDecision { question, decision: Arc::clone(&decision) });
         while events.len() > EVENTS_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {

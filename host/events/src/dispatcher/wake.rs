@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Dispatcher, Running};
-use crate::group;
+use super::{Dispatcher, Running, group};
 use crate::wakeups::{Wakeup, Wakeups};
 
 /// If several retries of a group become due within this time, they share one lookup.

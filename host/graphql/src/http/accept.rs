@@ -2,20 +2,9 @@
 
 use http::{HeaderMap, StatusCode, header};
 
-use blockbase_app::schema::{Code, Error};
+use blockbase_app::schema::Code;
 
-use crate::error::GraphqlError;
-
-/// The reason why a request is not executed.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The request is not a GraphQL request.
-    Malformed(Error),
-    /// The request is a GraphQL request that cannot be executed.
-    Invalid(Vec<GraphqlError>),
-    /// A mutation or a subscription by GET.
-    Method,
-}
+use crate::error::Refusal;
 
 /// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

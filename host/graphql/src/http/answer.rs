@@ -8,8 +8,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 
-use crate::error::refused;
-use crate::http::accept::{Form, Refusal};
+use crate::error::{Refusal, refused};
+use crate::http::accept::Form;
 
 /// A response body, complete or streamed.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;

@@ -11,10 +11,10 @@ use crate::Graphql;
 use crate::document::coerce::Variables;
 use crate::document::prepare::Prepared;
 use crate::document::request::GraphqlRequest;
-use crate::error::refused;
+use crate::error::{Refusal, refused};
 use crate::execute::Execution;
 use crate::execute::shape::Budget;
-use crate::http::accept::{Form, Refusal};
+use crate::http::accept::Form;
 
 /// The caller, and the form of the response.
 pub(crate) struct RequestContext {

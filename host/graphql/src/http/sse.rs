@@ -1,7 +1,6 @@
 //! Operations over Server-Sent Events, by the `graphql-sse` protocol: either one connection for each operation, or a single
 //! connection for all.
 
-mod connections;
 mod single;
 
 use std::convert::Infallible;
@@ -19,14 +18,12 @@ use serde_json::value::RawValue;
 
 use crate::Graphql;
 use crate::document::coerce::Arguments;
-use crate::error::{GraphqlError, refused};
-use crate::http::accept::{Form, Refusal};
+use crate::error::{GraphqlError, Refusal, refused};
+use crate::http::accept::Form;
 use crate::http::answer::{Body, refuse};
 use crate::http::operation::Operation;
 use crate::view::leaves::LeafType;
 use crate::view::root::Root;
-
-pub(crate) use connections::Connections;
 
 /// An SSE comment. It shows the client that its stream is open.
 const OPENING: Bytes = Bytes::from_static(b":\n\n");

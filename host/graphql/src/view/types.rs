@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_app::condition::RowsAsked;
+use blockbase_app::condition::NamedQuantifier;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, Registry, pascal_case, system};
 use blockbase_app::{AggregateFunction, Operand, Operator};
 
@@ -253,7 +253,7 @@ impl Input {
             }
             Input::Where(related) => related.members().into_iter().map(|(name, input)| field(&name, input)).collect(),
             Input::WhereMany(related) => {
-                RowsAsked::ALL.iter().map(|asked| field(asked.name(), Input::Where(related.clone()))).collect()
+                NamedQuantifier::ALL.iter().map(|quantifier| field(quantifier.name(), Input::Where(related.clone()))).collect()
             }
             Input::Test(test) => test.members().into_iter().map(|(name, input)| field(&name, input)).collect(),
             Input::Create(object) | Input::Update(object) => {

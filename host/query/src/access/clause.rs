@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::condition::RowsAsked;
+use crate::condition::NamedQuantifier;
 use crate::operator::Operator;
 
 /// A condition as JSON text: the `where` or the `check` of a grant.
@@ -236,7 +236,7 @@ fn conjuncts_of_part(found: &mut BTreeSet<String>, path: &str, key: &str, raw: &
         return Some(());
     }
     let parts = members(raw)?.0;
-    let is_quantified = parts.iter().any(|(key, _)| RowsAsked::named(key).is_some());
+    let is_quantified = parts.iter().any(|(key, _)| NamedQuantifier::named(key).is_some());
     if is_relation && !is_quantified {
         return conjuncts_into(found, &format!("{path}{key}."), raw);
     }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::clause::{number_of, number_of_column};
 use super::of_version::OfVersion;
+use crate::condition::LinkKey;
 
 /// A list of fields: either some fields, or all fields except some.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -325,9 +326,6 @@ impl Listed {
         (!self.are_all()).then(|| Fields { read: self.read.one(), write: self.write.one() })
     }
 }
-
-/// The relationship behind a many_to_many relation, and whether the object is its source.
-pub(super) type LinkKey = (i64, bool);
 
 fn link_key(relation: &Relation) -> Option<LinkKey> {
     match relation.shape {

@@ -12,9 +12,9 @@ use blockbase_schema::{Object, Registry};
 use super::fields::{Known, Listed, Lists, Shapes};
 use super::grant::{Grant, RowPolicy};
 use super::policy::{Part, Policy};
-use super::scope::{Scope, Seen, own_rows};
+use super::reading::{Bounds, Reading, read};
 use super::{Access, Check, Clause};
-use crate::condition::{Bounds, Condition, Reading, Variables, read};
+use crate::condition::{Condition, Scope, Seen, Variables, own_rows};
 
 /// A part that is bound to one caller.
 #[derive(Clone, Debug, PartialEq)]
@@ -388,7 +388,8 @@ impl Decision {
             let shown = grant_context.shapes.to_read(grant_context.registry, object, &known);
             let readable = |number: &str| Some(reached(&|listed| listed.read.list(number))).filter(|readable| *readable != all);
             let full = Scope::of(reached(&|listed| listed.read.is_all()), object);
-            let seen = Seen::new((shown, Arc::clone(object)), (scope, full), &numbers, readable);
+            let links = numbers.links.iter().map(|link| (link.key, link.number.as_str()));
+            let seen = Seen::new((shown, Arc::clone(object)), (scope, full), (numbers.columns.as_slice(), links), readable);
             return Access::new(Scope::Seen(Arc::new(seen)), None);
         }
         let checks: Vec<Check> = read

@@ -4,7 +4,7 @@ use blockbase_schema::{Error, Object, Result, enumerated, json, quoted};
 use serde_json::value::RawValue;
 
 use super::function::Function;
-use crate::condition::Where;
+use crate::access::Where;
 use crate::cursor::CursorParameter;
 use crate::filter::{Filter, FilterValue};
 use crate::limits::{FUNCTIONS_MAX, GROUP_FIELDS_MAX};

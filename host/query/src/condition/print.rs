@@ -2,7 +2,7 @@
 
 use blockbase_schema::{Object, Value, json};
 
-use super::{Condition, Quantifier, Related, RowsAsked};
+use super::{Condition, NamedQuantifier, Quantifier, Related};
 use crate::predicate::{Predicate, Test};
 
 impl Condition {
@@ -46,8 +46,8 @@ fn write_related(out: &mut Vec<u8>, related: &Related) {
     out.push(b':');
     let quantifier = match related.quantifier {
         Quantifier::One => None,
-        Quantifier::Some => Some(RowsAsked::Some.name()),
-        Quantifier::None => Some(RowsAsked::None.name()),
+        Quantifier::Some => Some(NamedQuantifier::Some.name()),
+        Quantifier::None => Some(NamedQuantifier::None.name()),
     };
     if let Some(name) = quantifier {
         out.extend_from_slice(format!("{{\"{name}\":").as_bytes());

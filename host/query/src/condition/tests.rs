@@ -7,7 +7,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::access::{Access, Action, Clause, Decision, Permissions};
+use crate::access::reading::read;
+use crate::access::{Access, Action, Bounds, Clause, Decision, Permissions, Reading};
 use crate::operator::{Operand, Operator};
 
 fn registry() -> Registry {
@@ -442,7 +443,7 @@ fn the_documentation_and_the_console_have_every_variable() {
 
 #[test]
 fn the_console_and_the_sdk_have_every_quantifier() {
-    let names: Vec<&str> = RowsAsked::ALL.iter().map(|asked| asked.name()).collect();
+    let names: Vec<&str> = NamedQuantifier::ALL.iter().map(|quantifier| quantifier.name()).collect();
     let file = include_str!("../../../../console/src/screens/records/filters/tree.ts");
     let line = format!("export const QUANTIFIERS = {} as const;", json!(names).to_string().replace(',', ", "));
     assert!(file.lines().any(|known| known == line), "tree.ts lacks: {line}");

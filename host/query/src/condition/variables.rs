@@ -83,7 +83,7 @@ pub struct Variables {
 }
 
 /// The value of a variable.
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     Text(String),
     /// A list, which can only be the complete list of `in` or `nin`.
     List(Vec<String>),
@@ -112,7 +112,7 @@ impl Variables {
     ///
     /// # Errors
     /// `invalid_request` for an unknown name, `invalid_value` if the variable has no value for this caller.
-    pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
+    pub(crate) fn meaning(&self, name: &str) -> Result<Meaning> {
         let variable = Variable::named(name).ok_or_else(|| {
             let names = enumerated(Variable::ALL.iter().map(|variable| format!("`{}`", variable.name())), "and");
             Error::invalid_request(format!(

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 
 use super::selection::Selection;
-use crate::access::Access;
-use crate::condition::Reading;
+use crate::access::{Access, Reading};
 use crate::cursor::{self, CursorPaging};
 use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};

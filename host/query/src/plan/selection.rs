@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use blockbase_schema::{Error, Object, Result, fold};
 
-use crate::access::{Access, Scope};
-use crate::condition::{self, Condition, Reading, Where};
+use crate::access::reading::{read_counted, split};
+use crate::access::{Access, Reading, Scope, Where};
+use crate::condition::Condition;
 use crate::filter::Filter;
 use crate::limits::FILTER_VALUES_MAX;
 use crate::predicate::{Predicate, Test, predicate};
@@ -60,14 +61,14 @@ impl Selection {
         wheres: &[Where],
         reading: &Reading<'_>,
     ) -> Result<(Selection, usize)> {
-        let (named, wheres) = condition::split(object, wheres)?;
+        let (named, wheres) = split(object, wheres)?;
         let filters = filters.iter().chain(&named);
         let predicates: Vec<Predicate> = filters.map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
         let mut tests = predicates.len();
         let mut items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
         let mut conditions: Vec<Condition> = gathered(predicates).into_iter().map(Condition::Test).collect();
         if let Some(asked) = wheres {
-            let (asked, leaves) = condition::read_counted(object, asked, reading)?;
+            let (asked, leaves) = read_counted(object, asked, reading)?;
             tests += leaves;
             items += asked.values();
             conditions = match Condition::all(conditions.into_iter().chain([asked]).collect()) {

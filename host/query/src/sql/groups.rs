@@ -19,9 +19,8 @@ use blockbase_schema::{Column, ColumnType, FieldType, Object};
 use super::param::{Param, Statement};
 use super::read::aggregate_value;
 use super::writer::{Place, Writer};
-use crate::aggregate::{Computed, Function};
+use crate::aggregate::{Computed, Function, GroupField, GroupsPlan};
 use crate::dialect::{Dialect, quote};
-use crate::groups::{GroupField, GroupsPlan};
 use crate::period::Period;
 use crate::zone::{CYCLE_BEGINS_S, CYCLE_ENDS_S, CYCLE_S, Zone};
 

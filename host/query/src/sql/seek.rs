@@ -165,8 +165,8 @@ mod tests {
     use blockbase_schema::{Object, StoredObject};
     use serde_json::json;
 
-    use crate::access::{Action, Decision, Permissions};
-    use crate::condition::{Bounds, Reading, Variables};
+    use crate::access::{Action, Bounds, Decision, Permissions, Reading};
+    use crate::condition::Variables;
     use crate::cursor::End;
     use crate::plan::ListPlan;
     use crate::{Dialect, ListRequest, sql};

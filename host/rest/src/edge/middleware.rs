@@ -20,13 +20,13 @@ use crate::AppState;
 use crate::answer::auth::show_token;
 use crate::answer::error::unhandled;
 use crate::edge::drain_body::drain_on_drop;
-use crate::edge::host::{HostProblem, NamedHost};
 use crate::edge::observe::Observed;
-use crate::edge::origin::{OriginProblem, TrustedOrigins};
-use crate::edge::paths::{is_file, is_health, is_probe};
 use crate::edge::responses::counted;
 use crate::edge::security_headers;
+use crate::paths::{is_file, is_health, is_probe};
 use crate::request::extract::{RequestInfo, VIEW_AS};
+use crate::trust::host::{HostProblem, NamedHost};
+use crate::trust::origin::{OriginProblem, TrustedOrigins};
 
 /// Response headers that scripts of other origins may read.
 const EXPOSED: [&str; 7] =

@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::request::admission::admitted;
-use crate::request::bodies::BodyPlace;
 use crate::request::extract::RequestInfo;
+use crate::state::bodies::BodyPlace;
 
 /// The longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
-use crate::request::bodies::BodyPlace;
+use crate::state::bodies::BodyPlace;
 
 /// The header with the role to view the service as. The middleware allows it only on reads.
 pub(crate) const VIEW_AS: &str = "x-svc-view-as";

@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::edge::security_headers;
-use crate::openapi::documents::{Document, Documents, Key};
 use crate::request::extract::Authenticated;
 use crate::request::precondition::IfNoneMatch;
 use crate::routes::document;
 use crate::routing::Routes;
+use crate::state::documents::{Document, Documents, Key};
 
 pub(crate) fn routes() -> Routes {
     Routes::new().get("/api/v1/openapi.json", handle)

@@ -1,6 +1,6 @@
 //! Conditions and lists of fields in words, for the person who is asked to consent to them.
 
-use blockbase_app::condition::{RowsAsked, Variable};
+use blockbase_app::condition::{NamedQuantifier, Variable};
 use blockbase_app::{Operand, Operator};
 use serde_json::{Map, Value};
 
@@ -93,8 +93,8 @@ fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
 
 fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
     let words = |(quantifier, condition): (&String, &Value)| {
-        let asked = RowsAsked::named(quantifier)?;
-        Some(format!("{} {field} match ({})", asked.words(), members(condition, "")?))
+        let quantifier = NamedQuantifier::named(quantifier)?;
+        Some(format!("{} {field} match ({})", quantifier.words(), members(condition, "")?))
     };
     let all: Vec<String> = asked.iter().map(words).collect::<Option<_>>()?;
     (!all.is_empty()).then(|| all.join(" and "))

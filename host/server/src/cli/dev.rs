@@ -102,11 +102,10 @@ struct Folder {
 
 impl Folder {
     fn watch(directory: &Path) -> Result<Folder, Problem> {
-        #[expect(clippy::disallowed_methods, reason = "the watcher's thread must not wait while a build runs")]
-        let (sender, events) = mpsc::channel();
+        // One event that waits is enough, because a look at the folder finds all changes. The watcher's thread never waits.
+        let (sender, events) = mpsc::sync_channel(1);
         let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
-            // This fails only after the receiver is gone.
-            let _ = sender.send(());
+            let _ = sender.try_send(());
         });
         let watcher = watcher.map_err(|error| format!("Changes cannot be watched for: {error}."))?;
         let root = directory.canonicalize().map_err(|error| format!("{} cannot be read: {error}.", directory.display()))?;

@@ -6,16 +6,10 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use serde_json::Value;
 
 use super::Problem;
+pub(super) use crate::output::print_line;
 
 /// The maximum number of bytes that are read from standard input.
 const INPUT_BYTES_MAX: u64 = 16 << 20;
-
-/// Prints a line. The user may have closed the pipe, so errors are ignored.
-pub(crate) fn print_line(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}");
-    let _ = out.flush();
-}
 
 /// Prints a value as JSON, for other programs.
 pub(super) fn print_json(value: &Value) -> Result<(), Problem> {

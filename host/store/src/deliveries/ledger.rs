@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 
-use super::topic_condition;
 use crate::connection::Connection;
 use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
 use crate::row::Row;
+use crate::topic_match;
 
 /// An entry of the ledger, with the topic of its event.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl LedgerFilter {
             }
         }
         if let Some(topic) = &self.topic {
-            conditions.push(topic_condition(topic, dialect, "e.topic", params));
+            conditions.push(topic_match::condition(topic, dialect, "e.topic", params));
         }
         if let Some(visible) = &self.visible {
             conditions.push(visible.condition(dialect, params));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
 
-use super::session::Session;
+use crate::drivers::sqlite::Session;
 
 /// If the log is larger than this, it is truncated before a further scan begins.
 const LARGE_BYTES: u64 = 64 * 1024 * 1024;

@@ -6,8 +6,8 @@ use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::statement::db_error;
 use crate::connection::{Connection, Inner};
+use crate::drivers::sqlite::statement::db_error;
 use crate::error::DbError;
 use crate::sql_trace::trace_sql;
 

@@ -24,10 +24,10 @@ use tokio::sync::oneshot;
 use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
-use super::statement::{db_error, execute};
 use super::transaction::{SchemaState, batch};
 use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
+use crate::drivers::sqlite::statement::{db_error, execute};
 use crate::error::{DbError, unavailable};
 use crate::events::COMMIT_BYTES_FULL;
 use crate::sql_trace::trace_sql;
@@ -202,18 +202,21 @@ fn run_all(
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
-    let effects = &connection.effects;
+    let effects = &mut connection.effects;
     let (events, topics) = (effects.events.len(), effects.topics.len());
     let (counts, search) = (effects.counts.len(), effects.search.len());
-    if !job.run(connection) {
-        connection.effects.events.truncate(events);
-        connection.effects.emitted = Emitted::default();
-        // The job's consumer groups stay in the list. For a group without new deliveries, this costs only one search that finds
-        // nothing.
-        connection.effects.topics.truncate(topics);
-        connection.effects.counts.truncate(counts);
-        connection.effects.search.truncate(search);
-        connection.effects.schema_version = None;
+    let (consumers, schema_version) = (std::mem::take(&mut effects.consumers), effects.schema_version);
+    if job.run(connection) {
+        connection.effects.consumers.extend(consumers);
+    } else {
+        let effects = &mut connection.effects;
+        effects.events.truncate(events);
+        effects.emitted = Emitted::default();
+        effects.consumers = consumers;
+        effects.topics.truncate(topics);
+        effects.counts.truncate(counts);
+        effects.search.truncate(search);
+        effects.schema_version = schema_version;
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
@@ -280,10 +283,11 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::AtomicI64;
 
-    use blockbase_schema::Code;
+    use blockbase_schema::{Code, Error};
 
-    use super::super::session::Session;
     use super::*;
+    use crate::committed_event::{CommittedEvent, EventText};
+    use crate::drivers::sqlite::Session;
 
     fn queued<F>(body: F) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>)
     where
@@ -326,6 +330,48 @@ mod tests {
             }
             assert_eq!(seen.load(Ordering::Relaxed), commits, "{bytes}");
         }
+    }
+
+    /// A job that has every effect. It fails at its end if `fails` is true.
+    fn with_effects(number: i64, fails: bool) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>) {
+        queued(move |connection| {
+            Box::pin(async move {
+                connection.run("INSERT INTO t VALUES ($1)", vec![Param::from(number)]).await?;
+                connection.index_row(number, Some(number), None);
+                connection.count_rows(number, 1);
+                let text = EventText { id: "e", topic: "data.task.created", payload: "{}", occurred_at: 0 };
+                let effects = &mut connection.effects;
+                effects.events.push(Arc::new(CommittedEvent::new(number, &text, None, None, 0)));
+                effects.emitted.bytes += 100;
+                effects.topics.push(format!("topic {number}"));
+                effects.consumers.insert(format!("group {number}"));
+                effects.schema_version = Some(number);
+                if fails { Err(Error::internal("the job fails")) } else { Ok(0) }
+            })
+        })
+    }
+
+    #[test]
+    fn a_job_that_is_rolled_back_leaves_no_effect() {
+        let session = Session::open(Path::new(":memory:"), true).expect("a database");
+        session.execute_batch("CREATE TABLE t (number INTEGER)").expect("a table");
+        let mut connection = Connection::new(Inner::Sqlite(session));
+        batch(&mut connection, "BEGIN IMMEDIATE").expect("a transaction");
+        for (number, fails, bytes) in [(1, false, 100), (2, true, 0), (3, false, 100), (4, true, 0)] {
+            let (mut job, _answer) = with_effects(number, fails);
+            assert_eq!(run_one(&mut connection, job.as_mut()).expect("a savepoint"), bytes, "{number}");
+        }
+        let effects = &connection.effects;
+        assert_eq!(effects.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(effects.search.iter().map(|change| change.row).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(effects.counts, [(1, 1), (3, 1)]);
+        assert_eq!(effects.topics, ["topic 1", "topic 3"]);
+        assert_eq!(effects.consumers.iter().collect::<Vec<_>>(), ["group 1", "group 3"]);
+        assert_eq!((effects.schema_version, effects.emitted.bytes), (Some(3), 0));
+        let Inner::Sqlite(driver) = &connection.inner else { panic!("the engine is SQLite") };
+        let stored: String =
+            driver.query_row("SELECT group_concat(number) FROM t", [], |row| row.get(0)).expect("the rows that stay");
+        assert_eq!(stored, "1,3");
     }
 
     #[test]

@@ -66,6 +66,30 @@ async fn give_all(connection: &mut Connection, caller: &Caller, user_id: &str, r
     Ok(())
 }
 
+/// Gives the user the role that everybody gets who signs up. The configured role may not exist yet. The server logged a warning about
+/// this at boot.
+async fn give_signup_role(connection: &mut Connection, user_id: &str, role: Option<String>) -> Result<()> {
+    if let Some(role) = role
+        && let Some(role) = connection.kept_role_named(&role).await?
+    {
+        connection.give_role(user_id, &role.id).await?;
+    }
+    Ok(())
+}
+
+/// The mail with the link.
+fn invitation<'u>(user: &'u UserRow, caller: &Caller) -> NewMail<'u> {
+    NewMail {
+        kind: MailKind::Invite,
+        address: &user.email,
+        user_id: Some(&user.id),
+        page: None,
+        language: None,
+        maker: caller.maker(),
+        asker: Asker::default(),
+    }
+}
+
 impl App {
     /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed.
     ///
@@ -106,13 +130,7 @@ impl App {
                     let message = format!("Another account has the address `{}`.", user.email);
                     return Err(Error::new(Code::UniqueViolation, message).with_field("email"));
                 }
-                // The user gets this role like everybody who signs up. The configured role may not exist yet. The server logged a
-                // warning about this at boot.
-                if let Some(role) = signup_role
-                    && let Some(role) = connection.kept_role_named(&role).await?
-                {
-                    connection.give_role(&user.id, &role.id).await?;
-                }
+                give_signup_role(connection, &user.id, signup_role).await?;
                 give_all(connection, &caller, &user.id, &new.roles).await?;
                 if is_first && !is_admin(connection, &user.id).await? {
                     return Err(Error::new(
@@ -123,15 +141,7 @@ impl App {
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;
                 let is_mailed = app.sends_mail() && !new.wants_link && {
-                    let mail = NewMail {
-                        kind: MailKind::Invite,
-                        address: &user.email,
-                        user_id: Some(&user.id),
-                        page: None,
-                        language: None,
-                        maker: caller.maker(),
-                        asker: Asker::default(),
-                    };
+                    let mail = invitation(&user, &caller);
                     app.ask_for_mail(connection, &announcer, mail, now).await?
                 };
                 let made = match is_mailed {

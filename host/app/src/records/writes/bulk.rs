@@ -9,12 +9,12 @@ use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
 
-use super::change::record_change;
 use super::explain::{check_references, explained_new};
 use super::steps::{check_set_references, created_event, explained_change};
 use crate::base::at::at;
 use crate::outbox::record_events::WriteContext;
 use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
+use crate::records::change::record_change;
 
 /// The maximum number of rows of one statement on Postgres. The next constant limits the values that it binds.
 const INSERT_ROWS_MAX: usize = 100;

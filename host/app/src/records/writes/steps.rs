@@ -8,11 +8,11 @@ use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
 
 use super::answer::{Upserted, WriteAnswer};
-use super::change::record_change;
 use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
 use crate::base::topic::RecordOp;
 use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
+use crate::records::change::record_change;
 use crate::records::deletion::delete_records;
 use crate::records::links::LinkStep;
 use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};

@@ -12,13 +12,14 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use super::connections::{Owner, Slot, parameter};
 use super::{Framing, HEARTBEAT, OPENING, event_stream, of_queue};
 use crate::Graphql;
 use crate::document::request::GraphqlRequest;
-use crate::http::accept::{Form, Refusal};
+use crate::error::Refusal;
+use crate::http::accept::Form;
 use crate::http::answer::{Body, answer, refuse};
 use crate::http::operation::{Operation, RequestContext};
+use crate::sse_connections::{Owner, Slot, parameter};
 
 /// The longest time until a reservation is opened.
 const RESERVED_MAX: Duration = Duration::from_secs(60);

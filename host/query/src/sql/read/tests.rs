@@ -3,8 +3,8 @@ use std::sync::Arc;
 use blockbase_schema::{Registry, StoredObject};
 use serde_json::{Value, json};
 
-use crate::access::{Action, GrantContext, Permissions, Shapes};
-use crate::condition::{Bounds, Variables};
+use crate::access::{Action, Bounds, GrantContext, Permissions, Shapes};
+use crate::condition::Variables;
 use crate::plan::ListPlan;
 use crate::{Dialect, ListRequest, Reading, sql};
 

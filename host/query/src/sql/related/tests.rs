@@ -3,8 +3,8 @@ use std::sync::Arc;
 use blockbase_schema::{Registry, Relationship, StoredObject};
 use serde_json::{Value, json};
 
-use crate::access::{Action, Decision, Permissions};
-use crate::condition::{Bounds, Variables};
+use crate::access::{Action, Bounds, Decision, Permissions};
+use crate::condition::Variables;
 use crate::{Dialect, ListRequest, Reading, sql};
 
 fn registry() -> Registry {

@@ -1,6 +1,6 @@
 //! The schemas of conditions, for each kind of column and for each object.
 
-use blockbase_app::condition::{PARTS_MAX, RowsAsked, Variable};
+use blockbase_app::condition::{NamedQuantifier, PARTS_MAX, Variable};
 use blockbase_app::limits::LIST_ITEMS_MAX;
 use blockbase_app::schema::{Column, ColumnType, Object};
 use blockbase_app::{CURSOR_CHARACTERS_MAX, ListParameter, Operand, Operator};
@@ -164,8 +164,8 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
         let asked = match related.is_single {
             true => condition(),
             false => {
-                let asked = RowsAsked::ALL.iter().map(|asked| (asked.name().to_owned(), condition()));
-                let mut quantified = members(&[], Value::Object(asked.collect()));
+                let quantifiers = NamedQuantifier::ALL.iter().map(|quantifier| (quantifier.name().to_owned(), condition()));
+                let mut quantified = members(&[], Value::Object(quantifiers.collect()));
                 quantified["minProperties"] = json!(1);
                 quantified
             }

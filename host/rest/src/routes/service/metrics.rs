@@ -15,8 +15,8 @@ use blockbase_app::schema::Error;
 
 use crate::AppState;
 use crate::answer::error::{ApiError, no_method, no_route};
-use crate::edge::metrics_access::Metrics;
 use crate::edge::security_headers;
+use crate::trust::metrics_access::Metrics;
 
 /// Serves the metrics on the main listener, if they have no listener of their own.
 pub(crate) async fn handle(

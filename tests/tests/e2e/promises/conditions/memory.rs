@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockbase_query::condition::{Image, Quantifier, Related, image, read};
+use blockbase_query::condition::{Image, Quantifier, Related, image};
 use blockbase_query::predicate::{Comparison, Predicate, Test};
-use blockbase_query::{Access, Action, Bounds, Condition, Decision, Permissions, Reading, Variables};
+use blockbase_query::{Access, Action, Bounds, Condition, Decision, Permissions, Reading, Variables, read_condition};
 use blockbase_schema::json::parse_members;
 use blockbase_schema::{Code, Error, Registry, Relation, Relationship, Result, StoredObject};
 use blockbase_tests::is_long;
@@ -247,7 +247,7 @@ fn verdict(registry: &Registry, memory: &Memory<'_>, object: usize, condition: &
     };
     let reading = Reading { registry, decide: &decide, variables: &variables, bounds: Bounds::of_request() };
     let known = registry.object(&world.objects[object].name).expect("an object");
-    let read = match read(known, &condition.to_string(), &reading) {
+    let read = match read_condition(known, &condition.to_string(), &reading) {
         Ok(read) => match memory.fault {
             Some(fault) => fault.planted(read),
             None => read,

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use blockbase_schema::{Code, Column, ColumnType, Error, FieldType, Object, Registry, Result, enumerated, excerpt, quoted};
 
-use crate::aggregate::{Computed, Function, names};
-use crate::condition::{self, Condition, OfResult, Reading};
+use super::computed::Computed;
+use super::function::Function;
+use super::request::names;
+use crate::access::reading::{OfResult, Reading, read_at};
+use crate::condition::Condition;
 use crate::period::Period;
 use crate::plan::Selection;
 use crate::predicate::column_index;
@@ -14,13 +17,13 @@ use crate::request::{ListRequest, Paging};
 use crate::zone::Zone;
 
 /// The parts of a request of groups.
-pub(crate) struct GroupsAsked<'a> {
-    pub(crate) group_by: &'a [String],
+pub(super) struct GroupsRequest<'a> {
+    pub(super) group_by: &'a [String],
     /// The functions, with the keys of their results.
-    pub(crate) functions: Vec<(String, Computed)>,
-    pub(crate) having: Option<&'a str>,
-    pub(crate) zone: Option<&'a str>,
-    pub(crate) list: &'a ListRequest,
+    pub(super) functions: Vec<(String, Computed)>,
+    pub(super) having: Option<&'a str>,
+    pub(super) zone: Option<&'a str>,
+    pub(super) list: &'a ListRequest,
 }
 
 /// A field by whose values records are grouped.
@@ -54,13 +57,13 @@ pub struct GroupsPlan {
 impl GroupsPlan {
     /// # Errors
     /// `unknown_field`, `invalid_value` or `invalid_request` with the mistake.
-    pub(crate) fn new(
+    pub(super) fn new(
         object: &Arc<Object>,
         selection: Selection,
-        asked: GroupsAsked<'_>,
+        request: GroupsRequest<'_>,
         reading: &Reading<'_>,
     ) -> Result<GroupsPlan> {
-        let GroupsAsked { group_by, functions, having, zone, list } = asked;
+        let GroupsRequest { group_by, functions, having, zone, list } = request;
         list.check_sort()?;
         let mut fields = Vec::with_capacity(group_by.len());
         let mut columns = Vec::with_capacity(group_by.len() + functions.len());
@@ -91,7 +94,7 @@ impl GroupsPlan {
                     computed.is_none_or(|(_, computed)| has_range(object, *computed))
                 };
                 let of = OfResult { parameter: names::HAVING, unknown: unknown_key, is_bounded: &is_bounded };
-                condition::read_at(&of, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
+                read_at(&of, &result, text, &Reading { registry: &registry, decide, variables, bounds })?
             }
             None => Condition::TRUE,
         };
@@ -111,7 +114,7 @@ impl GroupsPlan {
 
     /// Whether the plan searches through complete texts, or compares the texts of all records to make groups. The engine's count of
     /// steps does not include the length of these texts.
-    pub(crate) fn reads_texts(&self) -> bool {
+    pub(super) fn reads_texts(&self) -> bool {
         let is_text = |field: &GroupField| {
             let column = &self.object.columns[field.column];
             column.ty == ColumnType::Text && column.kind != FieldType::Enum

@@ -8,7 +8,7 @@ use blockbase_app::schema::{Code, Error, Result};
 use blockbase_telemetry::{PROMETHEUS_CONTENT_TYPE, Telemetry};
 use sha2::{Digest, Sha256};
 
-use crate::edge::host::{KnownHosts, NamedHost};
+use crate::trust::host::{KnownHosts, NamedHost};
 
 /// The metrics, and the rule about the clients that may see them.
 #[derive(Clone)]

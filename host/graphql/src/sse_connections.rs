@@ -24,24 +24,24 @@ const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 #[derive(Default)]
 pub(crate) struct Connections {
     by_token: Mutex<HashMap<String, Connection>>,
-    pub(super) operations: AtomicU64,
+    pub(crate) operations: AtomicU64,
 }
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// The owner. No other caller may use the connection, even with its token.
     owner: Owner,
-    pub(super) frames: FrameSender,
+    pub(crate) frames: FrameSender,
     /// The permits for its operations to make a result.
-    pub(super) results: Arc<Semaphore>,
+    pub(crate) results: Arc<Semaphore>,
     /// The frames, until the connection is opened.
-    pub(super) waiting: Option<Frames>,
+    pub(crate) waiting: Option<Frames>,
     /// The connection's permit for an open stream.
     _place: StreamPlace,
-    pub(super) operations: HashMap<String, Slot>,
+    pub(crate) operations: HashMap<String, Slot>,
 }
 
 /// An operation on its connection. A later operation with the same id has another number.
-pub(super) enum Slot {
+pub(crate) enum Slot {
     /// The document of the operation is being checked.
     Starting(u64),
     /// The operation runs. The last value is the size of its variables in bytes.
@@ -49,20 +49,20 @@ pub(super) enum Slot {
 }
 
 impl Slot {
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         match self {
             Slot::Starting(number) | Slot::Running(number, ..) => *number,
         }
     }
 
-    pub(super) fn variable_bytes(&self) -> usize {
+    pub(crate) fn variable_bytes(&self) -> usize {
         match self {
             Slot::Starting(_) => 0,
             Slot::Running(_, _, bytes) => *bytes,
         }
     }
 
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if let Slot::Running(_, handle, _) = self {
             handle.abort();
         }
@@ -77,10 +77,10 @@ impl Drop for Connection {
 
 /// A user, with the API key if they use one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owner(Option<(Option<String>, Option<String>)>);
+pub(crate) struct Owner(Option<(Option<String>, Option<String>)>);
 
 impl Owner {
-    pub(super) fn of(caller: &Caller) -> Owner {
+    pub(crate) fn of(caller: &Caller) -> Owner {
         Owner(caller.principal.actor().map(|actor| (actor.user_id.clone(), actor.api_key_id.clone())))
     }
 }
@@ -92,7 +92,7 @@ impl Connections {
         of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
     }
 
-    pub(super) fn reserve(&self, owner: Owner, place: StreamPlace, (frames, waiting): (FrameSender, Frames)) -> Result<String> {
+    pub(crate) fn reserve(&self, owner: Owner, place: StreamPlace, (frames, waiting): (FrameSender, Frames)) -> Result<String> {
         let mut by_token = self.by_token.lock();
         if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
             let message = format!("One caller can have at most {CONNECTIONS_OF_ONE_MAX} event streams of this kind.");
@@ -110,14 +110,14 @@ impl Connections {
     }
 
     /// Runs `act` on the owner's connection. `None` if the owner has no connection with this token.
-    pub(super) fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let mut by_token = self.by_token.lock();
         let connection = by_token.get_mut(token)?;
         (connection.owner == *owner).then(|| act(connection))
     }
 
     /// Closes a reservation that nobody has opened.
-    pub(super) fn lapse(&self, token: &str) {
+    pub(crate) fn lapse(&self, token: &str) {
         let mut by_token = self.by_token.lock();
         let lapsed = by_token.get(token).is_some_and(|connection| connection.waiting.is_some());
         let connection = if lapsed { by_token.remove(token) } else { None };
@@ -126,7 +126,7 @@ impl Connections {
     }
 
     /// Frees an operation's slot, if the slot still belongs to this operation.
-    pub(super) fn release(&self, token: &str, id: &str, number: u64) {
+    pub(crate) fn release(&self, token: &str, id: &str, number: u64) {
         if let Some(connection) = self.by_token.lock().get_mut(token)
             && connection.operations.get(id).is_some_and(|slot| slot.number() == number)
         {
@@ -134,12 +134,12 @@ impl Connections {
         }
     }
 
-    pub(super) fn close(&self, token: &str) {
+    pub(crate) fn close(&self, token: &str) {
         let closed = self.by_token.lock().remove(token);
         drop(closed);
     }
 }
 
-pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }

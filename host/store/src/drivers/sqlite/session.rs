@@ -21,16 +21,16 @@ const WRITER_CACHE_KIB: i64 = 16 * 1024;
 /// which all connections share. docs/benchmarks.md shows the cost of a smaller value.
 const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
 /// How long a connection waits for a lock of a foreign process, such as a backup or a shell.
-pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// A connection of the driver, and the meter of its reads.
 pub(crate) struct Session {
     driver: Driver,
-    pub(super) meter: Arc<Meter>,
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Session {
-    pub(super) fn open(file: &Path, is_writer: bool) -> rusqlite::Result<Session> {
+    pub(crate) fn open(file: &Path, is_writer: bool) -> rusqlite::Result<Session> {
         let meter: Arc<Meter> = Arc::default();
         let driver = open_driver(file, is_writer, &meter)?;
         let of_connection = Arc::clone(&meter);

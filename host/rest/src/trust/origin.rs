@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::http::{HeaderMap, Method, header};
 use url::Url;
 
-use crate::edge::host::{NamedHost, is_local};
+use crate::trust::host::{NamedHost, is_local};
 
 /// Origins whose pages may call this server. Its own origin is among them.
 #[derive(Clone, Debug, Default)]

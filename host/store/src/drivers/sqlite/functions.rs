@@ -13,6 +13,7 @@ use rusqlite::types::{Value, ValueRef};
 
 use super::contains;
 use super::meter::Meter;
+use crate::topic_match;
 
 /// Registers `svc_fold(text)`, `svc_contains(text, folds, term, …)`, `svc_number_text(number, scale)`, the aggregate
 /// `svc_sum(number, scale)`, and for aggregates of groups `svc_exact_number(sum)`, `svc_exact_rank(sum)`, `svc_mean(sum, count)` and
@@ -38,7 +39,7 @@ pub(super) fn register(driver: &Driver, meter: &Arc<Meter>) -> rusqlite::Result<
     driver.create_scalar_function("svc_exact_rank", 1, flags, |context| exact_rank(context.get_raw(0)))?;
     driver.create_scalar_function("svc_mean", 2, flags, mean)?;
     driver.create_scalar_function("svc_period", 3, flags, period)?;
-    crate::deliveries::register_topic_match(driver)?;
+    topic_match::register(driver)?;
     driver.create_aggregate_function("svc_sum", 2, flags, ExactSum)
 }
 

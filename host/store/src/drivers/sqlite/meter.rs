@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::space::SortRoom;
 
 /// How often the engine reports its steps.
-pub(super) const STEPS_A_REPORT: i32 = 1_000;
+pub(crate) const STEPS_A_REPORT: i32 = 1_000;
 /// The number of steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread. They take about a
 /// millisecond.
 const BUDGET_STEPS: i64 = 50_000;
@@ -62,14 +62,14 @@ pub(crate) struct Spent;
 
 impl Meter {
     /// Begins a read that may run on the calling thread within the budget.
-    pub(super) fn begin_budget(&self) {
+    pub(crate) fn begin_budget(&self) {
         let end = processor_time() + BUDGET_TIME;
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
     /// Begins a read that runs until `abandoned` or the log's flag is set. With `sort_room`, it may sort only while there is
     /// room.
-    pub(super) fn begin_scan(
+    pub(crate) fn begin_scan(
         &self,
         abandoned: Arc<AtomicBool>,
         log_ends_it: Option<Arc<AtomicBool>>,
@@ -80,7 +80,7 @@ impl Meter {
     }
 
     /// Begins a search for the rows of a write.
-    pub(super) fn begin_look(&self) {
+    pub(crate) fn begin_look(&self) {
         self.begin_look_until(Instant::now() + LOOK_TIME_MAX);
     }
 
@@ -89,18 +89,18 @@ impl Meter {
     }
 
     /// Begins a read that may take up to `time_max`.
-    pub(super) fn begin_snapshot(&self, abandoned: Arc<AtomicBool>, sort_room: Arc<SortRoom>, time_max: Duration) {
+    pub(crate) fn begin_snapshot(&self, abandoned: Arc<AtomicBool>, sort_room: Arc<SortRoom>, time_max: Duration) {
         let end = Instant::now() + time_max;
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it: None, end, sort_room: Some(sort_room), sort: Sort::No };
     }
 
     /// Whether the running read is a scan whose sorts may be large.
-    pub(super) fn watches_sorts(&self) -> bool {
+    pub(crate) fn watches_sorts(&self) -> bool {
         matches!(*self.0.lock(), Limit::Scan { sort_room: Some(_), .. })
     }
 
     /// Begins a statement of a scan. Returns whether there is room for its sorts.
-    pub(super) fn begin_statement(&self, sorts: bool) -> bool {
+    pub(crate) fn begin_statement(&self, sorts: bool) -> bool {
         let Limit::Scan { sort_room: Some(sort_room), sort, .. } = &mut *self.0.lock() else { return true };
         *sort = match sorts {
             true if sort_room.has_room() => Sort::Yes(Instant::now()),
@@ -111,17 +111,17 @@ impl Meter {
     }
 
     /// Whether the statement ended because the disk is full.
-    pub(super) fn is_out_of_room(&self) -> bool {
+    pub(crate) fn is_out_of_room(&self) -> bool {
         matches!(*self.0.lock(), Limit::Scan { sort: Sort::Full, .. })
     }
 
     /// Ends a read. Returns whether it exceeded its budget.
-    pub(super) fn end(&self) -> bool {
+    pub(crate) fn end(&self) -> bool {
         matches!(std::mem::take(&mut *self.0.lock()), Limit::Budget { is_spent: true, .. })
     }
 
     /// Counts steps of the engine.
-    pub(super) fn step(&self, number: i32) -> Result<(), Spent> {
+    pub(crate) fn step(&self, number: i32) -> Result<(), Spent> {
         self.spend(i64::from(number), 0)
     }
 

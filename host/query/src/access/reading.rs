@@ -1,4 +1,4 @@
-//! Makes a checked condition from JSON.
+//! Makes a condition from JSON, checked against the registry and the rights of the caller.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,12 +9,11 @@ use blockbase_schema::json::Members;
 use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
 use serde_json::value::RawValue;
 
-use super::variables::{Meaning, Variable, Variables};
-use super::{
-    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, POLICY_VALUES_MAX,
-    Quantifier, Related, RowsAsked, STEPS_MAX,
+use super::Access;
+use crate::condition::{
+    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, Meaning, NamedQuantifier, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX,
+    POLICY_STEPS_MAX, POLICY_VALUES_MAX, Quantifier, Related, STEPS_MAX, Variable, Variables,
 };
-use crate::access::Access;
 use crate::filter::{Filter, FilterValue};
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
@@ -298,7 +297,7 @@ impl Reader<'_> {
             (true, None) => Ok(link(Quantifier::One, self.on_rows(|reader| reader.condition(related, raw, place))?)),
             (true, Some(rest)) => Ok(link(Quantifier::One, self.on_rows(|reader| reader.named_part(related, rest, raw, place))?)),
             (false, Some(_)) => {
-                Err(self.refused(format!("`{first}` leads to many records. Use it with {}.", RowsAsked::enumerated())))
+                Err(self.refused(format!("`{first}` leads to many records. Use it with {}.", NamedQuantifier::enumerated())))
             }
             (false, None) => self.quantified(related, raw, place, &link),
         }
@@ -318,7 +317,7 @@ impl Reader<'_> {
         place: Place,
         link: &dyn Fn(Quantifier, (Condition, bool)) -> Condition,
     ) -> Result<Condition> {
-        let what = format!("an object with {}", RowsAsked::enumerated());
+        let what = format!("an object with {}", NamedQuantifier::enumerated());
         let members = self.members(raw, place, &what)?;
         if members.0.is_empty() {
             return Err(self.refused(format!("This needs {what}.")));
@@ -327,15 +326,15 @@ impl Reader<'_> {
         for (key, raw) in &members.0 {
             let part = self.at(Step::Key(key), |reader| {
                 let mut inner = || reader.on_rows(|reader| reader.condition(related, raw.get(), place.below()));
-                match RowsAsked::named(key) {
-                    Some(RowsAsked::Some) => Ok(link(Quantifier::Some, inner()?)),
-                    Some(RowsAsked::None) => Ok(link(Quantifier::None, inner()?)),
-                    Some(RowsAsked::Every) => {
+                match NamedQuantifier::named(key) {
+                    Some(NamedQuantifier::Some) => Ok(link(Quantifier::Some, inner()?)),
+                    Some(NamedQuantifier::None) => Ok(link(Quantifier::None, inner()?)),
+                    Some(NamedQuantifier::Every) => {
                         let (condition, is_personal) = inner()?;
                         Ok(link(Quantifier::None, (condition.complement(), is_personal)))
                     }
                     None => {
-                        let known = RowsAsked::enumerated();
+                        let known = NamedQuantifier::enumerated();
                         Err(reader.refused(format!("There is no such key. A relation to many records takes {known}.")))
                     }
                 }

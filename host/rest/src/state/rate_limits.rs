@@ -14,8 +14,8 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::answer::error::{is_auth, unhandled};
-use crate::edge::paths::{is_file, is_probe};
-use crate::settings::Settings;
+use crate::paths::{is_file, is_probe};
+use crate::state::settings::Settings;
 
 /// The lowest limit for pages and files, per minute and address. A low limit for requests must not prevent a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
@@ -51,7 +51,7 @@ impl Limits {
     }
 
     /// Counts a request of `address`, or returns the refusal if there were too many requests.
-    pub(super) fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
+    pub(crate) fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
         if is_probe(path) {
             return Ok(());
         }

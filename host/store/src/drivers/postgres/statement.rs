@@ -14,7 +14,7 @@ use crate::record::ExtraValues;
 use crate::row::{Cell, Row};
 
 /// Maps Postgres' errors. Names of constraints contain catalogue numbers, so no message has to be parsed.
-pub(super) fn db_error(error: sqlx::Error) -> DbError {
+pub(crate) fn db_error(error: sqlx::Error) -> DbError {
     let Some(database) = error.as_database_error() else {
         return match error {
             sqlx::Error::Io(_)
@@ -64,7 +64,7 @@ fn time_of_day(millis: u32) -> NaiveTime {
     NaiveTime::from_num_seconds_from_midnight_opt(millis / 1000, millis % 1000 * 1_000_000).unwrap_or_default()
 }
 
-pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
+pub(crate) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
     let mut arguments = PgArguments::default();
     for param in params {
         match param {
@@ -90,7 +90,7 @@ pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
     Ok(arguments)
 }
 
-pub(super) fn system_row(row: &PgRow) -> Result<Row, DbError> {
+pub(crate) fn system_row(row: &PgRow) -> Result<Row, DbError> {
     let mut cells = Vec::with_capacity(row.columns().len());
     for column in row.columns() {
         let index = column.ordinal();
@@ -128,7 +128,7 @@ fn type_name(ty: ColumnType) -> &'static str {
 }
 
 /// Checks that the columns of a result still have the types that the statement was planned for.
-pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = ColumnType>) -> Result<(), DbError> {
+pub(crate) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = ColumnType>) -> Result<(), DbError> {
     let Some(row) = row else { return Ok(()) };
     for (column, ty) in row.columns().iter().zip(types) {
         let found = column.type_info().name();
@@ -140,14 +140,14 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
 }
 
 /// The version or the total, and the flag, which a statement selects after its columns.
-pub(super) fn extra(row: &PgRow, columns: usize) -> Result<ExtraValues, DbError> {
+pub(crate) fn extra(row: &PgRow, columns: usize) -> Result<ExtraValues, DbError> {
     let flag = row.columns().len() > columns + 1;
     let flag = flag.then(|| row.try_get::<bool, _>(columns + 1)).transpose().map_err(db_error)?;
     Ok(ExtraValues { first: number(row, columns)?, tail: flag.map(i64::from) })
 }
 
 /// The number that a statement selects after its columns: a version, or the total of a list.
-pub(super) fn number(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
+pub(crate) fn number(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
     match row.columns().len() > columns {
         true => row.try_get::<Option<i64>, _>(columns).map_err(db_error),
         false => Ok(None),
@@ -164,7 +164,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DbError> {
 }
 
 /// Appends one value as JSON, from Postgres' binary format.
-pub(super) fn write_cell(out: &mut Vec<u8>, ty: ColumnType, row: &PgRow, index: usize) -> Result<(), DbError> {
+pub(crate) fn write_cell(out: &mut Vec<u8>, ty: ColumnType, row: &PgRow, index: usize) -> Result<(), DbError> {
     let value = row.try_get_raw(index).map_err(db_error)?;
     if value.is_null() {
         out.extend_from_slice(b"null");

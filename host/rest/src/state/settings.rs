@@ -1,9 +1,9 @@
 //! The settings of the surface.
 
-use crate::edge::address::TrustedProxies;
-use crate::edge::host::KnownHosts;
-use crate::edge::metrics_access::Metrics;
-use crate::edge::origin::TrustedOrigins;
+use crate::trust::address::TrustedProxies;
+use crate::trust::host::KnownHosts;
+use crate::trust::metrics_access::Metrics;
+use crate::trust::origin::TrustedOrigins;
 
 /// The parts of the configuration that the surface needs.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use scan_start::ScanStart;
 
-use crate::dispatcher::{Dispatcher, Running};
+use super::{Dispatcher, Running};
 use crate::handler::may_deliver;
 
 /// The maximum number of deliveries of a webhook that run at the same time. It is one while the endpoint does not respond.

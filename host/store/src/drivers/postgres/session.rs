@@ -21,12 +21,12 @@ const BYTES_A_TURN: usize = 256 * 1024;
 /// The connection on which a body runs. It belongs to a pool, and may have a transaction.
 pub(crate) struct Session {
     /// `None` after it was returned to the pool or closed.
-    pub(super) connection: Option<PoolConnection<Driver>>,
+    pub(crate) connection: Option<PoolConnection<Driver>>,
     /// Whether a statement is running, or still has rows that were not read.
-    pub(super) is_busy: bool,
-    pub(super) in_transaction: bool,
+    pub(crate) is_busy: bool,
+    pub(crate) in_transaction: bool,
     /// The caller's place. It becomes free when the connection does.
-    pub(super) _place: Option<Place>,
+    pub(crate) _place: Option<Place>,
 }
 
 /// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Runs statements without parameters.
-    pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+    pub(crate) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         let sql: String = sql.into();
         trace_sql(&sql);
         self.is_busy = true;
@@ -59,19 +59,19 @@ impl Session {
         ran.map(|_| ())
     }
 
-    pub(super) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+    pub(crate) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         self.run(sql).await?;
         self.in_transaction = false;
         Ok(())
     }
 
-    pub(super) async fn begin(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+    pub(crate) async fn begin(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         self.in_transaction = true;
         self.run(sql).await
     }
 
     /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
-    pub(super) fn end_later(mut self, sql: &'static str) {
+    pub(crate) fn end_later(mut self, sql: &'static str) {
         if self.in_transaction && !self.is_busy {
             tokio::spawn(async move { self.end(sql).await });
         }

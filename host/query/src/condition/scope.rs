@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use blockbase_schema::{Object, RelationShape, Value, system};
 
-use super::fields::{LinkKey, Numbers};
-use crate::condition::Condition;
+use super::Condition;
 use crate::predicate::{Comparison, Predicate, Test};
 
 /// The rows that a decision includes.
@@ -24,7 +23,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub(super) fn of(condition: Condition, object: &Object) -> Scope {
+    pub(crate) fn of(condition: Condition, object: &Object) -> Scope {
         match &condition {
             condition if condition.is_true() => Scope::All,
             condition if condition.is_false() => Scope::Nothing,
@@ -93,7 +92,7 @@ impl Scope {
     }
 }
 
-pub(super) fn own_rows(object: &Object, actor: &str) -> Condition {
+pub(crate) fn own_rows(object: &Object, actor: &str) -> Condition {
     if object.is_users() {
         // A user's own row is the row of their account.
         let (column, id) = (object.column_index(system::ID), actor.parse());
@@ -111,6 +110,9 @@ pub(super) fn own_rows(object: &Object, actor: &str) -> Condition {
         None => Condition::FALSE,
     }
 }
+
+/// The relationship behind a many_to_many relation, and whether the object is its source.
+pub(crate) type LinkKey = (i64, bool);
 
 /// The rows of an object for a caller who may read only some of its fields, or some fields in some rows only.
 #[derive(Debug)]
@@ -141,11 +143,12 @@ impl PartialEq for Seen {
 }
 
 impl Seen {
-    /// `readable` returns the rows in which a field can be read. `None` means all rows of `rows`.
-    pub(super) fn new(
+    /// `readable` returns the rows in which a field can be read, by the field's number in the catalogue. `None` means all rows of
+    /// `rows`. `columns` has the numbers of the columns of `whole`, and `links` those of its many_to_many relations.
+    pub(crate) fn new<'n>(
         (object, whole): (Arc<Object>, Arc<Object>),
         (rows, full_rows): (Scope, Scope),
-        numbers: &Numbers,
+        (columns, links): (&[String], impl Iterator<Item = (LinkKey, &'n str)>),
         readable: impl Fn(&str) -> Option<Condition>,
     ) -> Seen {
         let mut shared: Vec<Arc<Condition>> = Vec::new();
@@ -162,10 +165,10 @@ impl Seen {
         let places = object.columns.iter().filter_map(|column| whole.column_index(&column.name));
         let cells = places.map(|place| {
             let is_id = whole.columns[place].name == system::ID;
-            (place, if is_id { None } else { readable(&numbers.columns[place]) })
+            (place, if is_id { None } else { readable(&columns[place]) })
         });
         let cells = cells.collect();
-        let links = numbers.links.iter().filter_map(|link| Some((link.key, readable(&link.number)?))).collect();
+        let links = links.filter_map(|(key, number)| Some((key, readable(number)?))).collect();
         Seen { object, whole, rows, full_rows, cells, links }
     }
 

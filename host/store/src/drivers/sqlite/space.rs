@@ -15,12 +15,12 @@ const LOG_BYTES_MIN: u64 = 16 * 1024 * 1024;
 const KEPT: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub(super) struct Space(Mutex<Option<(Instant, bool)>>);
+pub(crate) struct Space(Mutex<Option<(Instant, bool)>>);
 
 impl Space {
     /// Whether there is room on the file system of `file`, or within the file. `free_in_file` returns the number of free bytes in
     /// the file.
-    pub(super) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
+    pub(crate) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
         let mut known = self.0.lock();
         if let Some((at, has_room)) = *known
             && at.elapsed() < KEPT
@@ -53,11 +53,11 @@ const SORT_FILE_PREFIX: &str = "etilqs_";
 
 /// The directory for the sorts of readers.
 #[derive(Debug)]
-pub(super) struct SortRoom(PathBuf);
+pub(crate) struct SortRoom(PathBuf);
 
 impl SortRoom {
     /// Makes the directory beside the database `file`, and removes files that a killed process left in it.
-    pub(super) fn new(file: &Path) -> std::io::Result<SortRoom> {
+    pub(crate) fn new(file: &Path) -> std::io::Result<SortRoom> {
         let directory = std::path::absolute(file)?.with_file_name(SORT_DIRECTORY);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         for entry in std::fs::read_dir(&directory)? {
@@ -73,12 +73,12 @@ impl SortRoom {
         Ok(SortRoom(directory))
     }
 
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.0
     }
 
     /// Whether a sort leaves enough room for writes. A sort cannot use free pages of the database.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         // Not every file system reports its free room. Then the engine reports a full disk.
         rustix::fs::statvfs(&self.0).map_or(true, |system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM_BYTES_MIN)
     }
