@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockbase_query::condition::{Image, Quantifier, Related, RelatedRows, image, read};
+use blockbase_query::condition::{Image, Quantifier, Related, image, read};
 use blockbase_query::predicate::{Comparison, Predicate, Test};
 use blockbase_query::{Access, Action, Bounds, Condition, Decision, Permissions, Reading, Variables};
 use blockbase_schema::json::parse_members;
@@ -70,8 +70,9 @@ struct Memory<'a> {
     fault: Option<Fault>,
 }
 
-impl RelatedRows for Memory<'_> {
-    fn rows(&mut self, related: &Related, row: &[blockbase_schema::Value]) -> Result<Vec<Image>> {
+impl Memory<'_> {
+    /// The rows that a relation leads to from a row.
+    fn related(&self, related: &Related, row: &[blockbase_schema::Value]) -> Vec<&Image> {
         let Some(blockbase_schema::Value::Uuid(id)) = row.first() else { panic!("a row without an id: {row:?}") };
         let Both { object, row, .. } = &self.rows[id.to_string().as_str()];
         let end = self.world.ends(*object).into_iter().find(|end| end.key == related.key).expect("a relation");
@@ -83,7 +84,30 @@ impl RelatedRows for Memory<'_> {
         if self.fault == Some(Fault::OnlyOneRelatedRow) {
             found.truncate(1);
         }
-        Ok(found.into_iter().map(|other| self.rows[other.id.as_str()].image.clone()).collect())
+        found.into_iter().map(|other| &self.rows[other.id.as_str()].image).collect()
+    }
+
+    /// Whether a condition is true for a row. The server decides the tests of the row's own columns. What is left are conditions on
+    /// related rows.
+    fn holds(&self, condition: &Condition, row: &[blockbase_schema::Value]) -> bool {
+        self.is_left_true(&condition.clone().left_for(row), row)
+    }
+
+    fn is_left_true(&self, left: &Condition, row: &[blockbase_schema::Value]) -> bool {
+        match left {
+            Condition::Test(_) | Condition::Not(_) => panic!("a test of the row itself is left: {left:?}"),
+            Condition::All(parts) => parts.iter().all(|part| self.is_left_true(part, row)),
+            Condition::Any(parts) => parts.iter().any(|part| self.is_left_true(part, row)),
+            Condition::Related(related) => {
+                let rows = self.related(related, row);
+                let meets = |row: &&Image| self.holds(&related.condition, row);
+                match related.quantifier {
+                    Quantifier::One => rows.first().map_or_else(|| related.condition.holds_on_nothing(), meets),
+                    Quantifier::Some => rows.iter().any(meets),
+                    Quantifier::None => !rows.iter().any(meets),
+                }
+            }
+        }
     }
 }
 
@@ -216,7 +240,7 @@ fn is_not_null(column: usize) -> Condition {
 }
 
 /// The verdict of the server's own reading and testing in memory.
-fn verdict(registry: &Registry, memory: &mut Memory<'_>, object: usize, condition: &Value) -> Verdict {
+fn verdict(registry: &Registry, memory: &Memory<'_>, object: usize, condition: &Value) -> Verdict {
     let (world, reader, images) = (memory.world, memory.reader, memory.rows);
     let decide = |relation: &Relation| -> Result<Access> {
         let place = world.objects.iter().position(|object| object.name == relation.related).expect("an object");
@@ -239,7 +263,7 @@ fn verdict(registry: &Registry, memory: &mut Memory<'_>, object: usize, conditio
     let rows = world.rows[object].iter().filter(|row| reader.sees(object, row));
     let mut found = BTreeSet::new();
     for row in rows {
-        if read.holds(&images[row.id.as_str()].image, memory).expect("an answer") {
+        if memory.holds(&read, &images[row.id.as_str()].image) {
             found.insert(row.id.clone());
         }
     }
@@ -274,8 +298,8 @@ impl Case<'_> {
         }
         let expected = self.world.judge(&reader, object, &condition);
         let (expected, _) = expected.unwrap_or_else(|problem| panic!("{problem}: {condition}"));
-        let mut memory = Memory { world: self.world, reader: &reader, rows: self.rows, fault };
-        let found = verdict(self.registry, &mut memory, object, &condition);
+        let memory = Memory { world: self.world, reader: &reader, rows: self.rows, fault };
+        let found = verdict(self.registry, &memory, object, &condition);
         Some(Compared { object, reader, condition, expected, found })
     }
 }
