@@ -24,8 +24,8 @@ use self::random::Generator;
 use self::setup::Caller;
 use crate::mcp::{Called, Client};
 
-/// The long command runs one seed after another, until it has made this number of requests on an engine. The gate runs only the first
-/// seed. Both engines together make a million requests.
+/// The long command runs one seed after another, until it has made this number of requests on an engine. The gate runs only the
+/// first seed. Both engines together make a million requests.
 const REQUESTS_LONG: usize = 500_000;
 /// The number of conditions for each seed. Each condition is sent to every surface.
 const CASES: usize = 500;
@@ -117,8 +117,8 @@ enum Surface {
     BulkGraphql,
 }
 
-/// The sessions of MCP that each caller has, because the tools run at the same time: for lists, for aggregates, and for calls for many
-/// records.
+/// The number of sessions of MCP that each caller has, because the tools run at the same time: one for lists, one for aggregates,
+/// and one for calls for many records.
 const SESSIONS: usize = 3;
 
 /// The values that a call for many records sets. It is a dry run, so they are only checked.
@@ -149,7 +149,7 @@ impl Got {
     }
 
     /// The response to a call for many records, in the form of a list.
-    fn as_list(self) -> Got {
+    fn into_list(self) -> Got {
         if self.status != 200 {
             return self;
         }
@@ -209,9 +209,9 @@ impl Surface {
             Surface::RestList | Surface::RestQuery | Surface::Aggregate => {
                 self.ask_rest(run.server, object, question).await.map(Got::from)
             }
-            Surface::BulkRest => Some(ask_bulk(run.server, object, question).await.as_list()),
-            Surface::BulkMcp => ask_bulk_tool(run, object, question).await.map(Got::as_list),
-            Surface::BulkGraphql => ask_bulk_graphql(run, object, question).await.map(Got::as_list),
+            Surface::BulkRest => Some(ask_bulk(run.server, object, question).await.into_list()),
+            Surface::BulkMcp => ask_bulk_tool(run, object, question).await.map(Got::into_list),
+            Surface::BulkGraphql => ask_bulk_graphql(run, object, question).await.map(Got::into_list),
         }
     }
 
