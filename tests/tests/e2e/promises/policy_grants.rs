@@ -341,7 +341,7 @@ impl Run<'_> {
         let called = client.call(tool, arguments).await;
         let json: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| json!(called.text));
         match called.is_error {
-            true => Got::refused(&json["error"], &json["field"], refusals),
+            true => Got { status: Got::refused(&json["error"], &json["field"], refusals).status, json },
             false => Got { status: 200, json },
         }
     }

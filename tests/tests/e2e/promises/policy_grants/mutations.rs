@@ -167,7 +167,11 @@ impl Write {
                 Some(refusal) if is_of_document => {
                     Got { status: refusal.status, json: json!({ "error": refusal.code, "field": refusal.field }) }
                 }
-                _ => Got::refused(code, field, refusals),
+                _ => {
+                    let mut got = Got::refused(code, field, refusals);
+                    got.json["message"] = error["message"].clone();
+                    got
+                }
             };
         }
         // The errors of single cells. Without them, the record would have these cells.

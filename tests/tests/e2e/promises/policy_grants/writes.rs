@@ -563,9 +563,11 @@ impl Answered {
                 let row = state.row(*object, id).expect("the row");
                 let data = match view.sees(*object, row) {
                     true => state.record((caller, &view), *object, row, None, &[]),
-                    // A known difference: a caller without any read on the object sees the whole new record. According to the
-                    // specification, they see only its id and the values that they sent.
-                    false if *status == 201 && !caller.may(*object, "read") => json!(row.values),
+                    // A known difference: a caller without any read on the object, whose grants for creating list all fields, sees the
+                    // whole new record. According to the specification, they see only its id and the values that they sent.
+                    false if *status == 201 && !caller.may(*object, "read") && caller.may_write_all(*object, "create") => {
+                        json!(row.values)
+                    }
                     false => {
                         let is_system = |name: &str| SYSTEM.iter().any(|(system, _)| *system == name);
                         let mut data: Map<String, Value> = sent
