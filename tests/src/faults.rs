@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// The minimum number of faults in the list of policies.
 const POLICY_FAULTS_MIN: usize = 20;
+/// The minimum number of faults of conditions in SQL, and of those in memory.
+const CONDITION_FAULTS_MIN: usize = 5;
 
 /// A fault: its name, its file, and the lines of code before it.
 #[derive(Debug, Default)]
@@ -51,15 +53,14 @@ fn functions(folder: &Path) -> Vec<String> {
     found
 }
 
-#[test]
-fn the_faults_in_policies_fit_the_code() {
+/// Reads a list, and asserts that the code before each of its faults occurs exactly once.
+fn fitting(text: &str) -> Vec<Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
-    let faults = faults(include_str!("../faults/policies.txt"));
-    assert!(faults.len() >= POLICY_FAULTS_MIN, "{}", faults.len());
+    let faults = faults(text);
     let names: BTreeSet<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
     assert_eq!(names.len(), faults.len(), "two faults have one name");
     let functions = functions(&root.join("tests/tests"));
-    for fault in faults {
+    for fault in &faults {
         let source = std::fs::read_to_string(root.join(&fault.file)).unwrap_or_else(|error| panic!("{}: {error}", fault.file));
         let lines: Vec<&str> = source.lines().map(str::trim).collect();
         let places = lines.windows(fault.before.len().max(1)).filter(|window| **window == fault.before);
@@ -68,5 +69,21 @@ fn the_faults_in_policies_fit_the_code() {
         for test in &fault.tests {
             assert!(functions.iter().any(|name| name.contains(test)), "{:?}: no test has {test} in its name", fault.name);
         }
+    }
+    faults
+}
+
+#[test]
+fn the_faults_in_policies_fit_the_code() {
+    let faults = fitting(include_str!("../faults/policies.txt"));
+    assert!(faults.len() >= POLICY_FAULTS_MIN, "{}", faults.len());
+}
+
+#[test]
+fn the_faults_in_conditions_fit_the_code() {
+    let faults = fitting(include_str!("../faults/conditions.txt"));
+    for (place, folder) in [("SQL", "host/query/src/sql/"), ("memory", "host/query/src/condition/")] {
+        let count = faults.iter().filter(|fault| fault.file.starts_with(folder)).count();
+        assert!(count >= CONDITION_FAULTS_MIN, "{count} faults in {place}");
     }
 }

@@ -31,10 +31,14 @@ async fn role(admin: &Admin<'_>, user: &str, name: &str, permissions: Value) -> 
 }
 
 fn permissions(world: &World, reads: &[Reach]) -> Value {
-    let grants = world.objects.iter().zip(reads).filter_map(|(object, reach)| match reach {
-        Reach::Nothing => None,
-        Reach::Own => Some(json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" })),
-        Reach::All => Some(json!({ "resource": object.name, "actions": ["read"] })),
+    // Calls for many records need the right to write. It covers all rows, so only the right to read hides rows.
+    let grants = world.objects.iter().zip(reads).flat_map(|(object, reach)| match reach {
+        Reach::Nothing => Vec::new(),
+        Reach::Own => vec![
+            json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" }),
+            json!({ "resource": object.name, "actions": ["update", "delete"] }),
+        ],
+        Reach::All => vec![json!({ "resource": object.name, "actions": ["read", "update", "delete"] })],
     });
     // MCP and the block need these grants in addition to those on the objects.
     let others = ["data", "parity:run"].map(|resource| json!({ "resource": resource, "actions": ["read"] }));

@@ -105,7 +105,8 @@ impl State {
         self.world.rows[object].iter().filter(|row| holds(row)).collect()
     }
 
-    fn columns<'a>(&'a self, caller: &'a Caller, object: usize) -> impl Iterator<Item = &'a str> {
+    /// The columns that a caller knows.
+    pub(super) fn columns<'a>(&'a self, caller: &'a Caller, object: usize) -> impl Iterator<Item = &'a str> {
         let names = self.world.objects[object].columns.iter().map(|column| column.name.as_str());
         names.filter(move |name| caller.knows(object, name))
     }

@@ -15,6 +15,16 @@ pub(super) enum Chosen {
     Where(Value),
 }
 
+impl Chosen {
+    /// The member of a request that chooses the records.
+    pub(super) fn member(&self) -> (&'static str, Value) {
+        match self {
+            Chosen::Ids(ids) => ("ids", json!(ids)),
+            Chosen::Where(condition) => ("where", condition.clone()),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Verb {
     Create(Map<String, Value>),
@@ -65,7 +75,8 @@ pub(super) fn placeholder(number: usize) -> String {
     format!("ffffffff-ffff-4fff-8fff-{number:012}")
 }
 
-fn is_sum(value: &Value) -> bool {
+/// Whether a value of a change adds to the value that is there.
+pub(super) fn is_sum(value: &Value) -> bool {
     value.is_object()
 }
 
@@ -92,7 +103,8 @@ impl State {
         of_relations.map(|relation| relation.column()).chain(["code".to_owned(), "id".to_owned()]).collect()
     }
 
-    fn required(&self, object: usize) -> Vec<String> {
+    /// The columns that need a value.
+    pub(super) fn required(&self, object: usize) -> Vec<String> {
         let relations = self.world.relations.iter().zip(&self.rules);
         let of_relations = relations.filter(|(relation, rules)| rules.is_required && relation.sides().0 == object);
         of_relations.map(|(relation, _)| relation.column()).chain(["title".to_owned()]).collect()
@@ -578,9 +590,9 @@ impl Write {
     /// The method, the path and the body for REST.
     pub(super) fn rest(&self, object: &str) -> (&'static str, String, Option<Value>) {
         let path = format!("/api/v1/data/{object}");
-        let many = |chosen: &Chosen| match chosen {
-            Chosen::Ids(ids) => json!({ "ids": ids }),
-            Chosen::Where(condition) => json!({ "where": condition }),
+        let many = |chosen: &Chosen| {
+            let (name, value) = chosen.member();
+            json!({ name: value })
         };
         match &self.verb {
             Verb::Create(values) => ("POST", path, Some(json!(values))),
