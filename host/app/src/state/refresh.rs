@@ -127,7 +127,8 @@ impl App {
         let blocks = Arc::new(blocks);
         let mut known = self.blocks_version.lock();
         let mut before = Arc::clone(&blocks);
-        if version >= *known {
+        // Another refresh may have loaded this version already. Its blocks stay the same in memory, and so do their instances.
+        if version > *known {
             *known = version;
             before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
             self.usages.retain(&blocks);
