@@ -60,6 +60,7 @@ impl InstalledBlock {
             hooks: manifest.hooks.clone(),
             subscriptions: manifest.subscriptions.clone(),
             webhooks: manifest.webhooks.iter().map(WebhookDeclaration::without_header_values).collect(),
+            instances: manifest.instances_in_effect(),
             config: self.config.clone(),
             config_schema: manifest.config.clone(),
             installed_at: Timestamp(self.installed_at),
@@ -86,6 +87,8 @@ pub struct BlockAnswer {
     hooks: Vec<HookDeclaration>,
     subscriptions: Vec<SubscriptionDeclaration>,
     webhooks: Vec<WebhookDeclaration>,
+    /// The reuse of instances that takes effect; null if each call gets a new instance.
+    instances: Option<manifest::Instances>,
     #[schemars(with = "AnyObject")]
     config: Value,
     /// JSON Schema of `config`, from the manifest; null if the block takes no configuration.

@@ -87,6 +87,7 @@ pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};
 pub use state::block_types::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
+    ReuseScope,
 };
 pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
 pub use state::breached_passwords::BreachedPasswords;
@@ -94,8 +95,8 @@ pub use state::feed::{Feed, FeedPump};
 pub use state::listed_settings::{ListedSetting, SettingSource};
 pub use state::mail_texts::{MailTexts, MailValues, WrittenMail, escaped_html};
 pub use state::manifest::{
-    ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
-    SubscriptionDeclaration,
+    ActionDeclaration, DataPermission, HookDeclaration, Instances, Manifest, Permissions as BlockPermissions, Rbac, Requires,
+    Reuse, RunAs, SubscriptionDeclaration,
 };
 pub use state::master_secret::{database_id, secret_opens};
 pub use state::persist_config::PersistConfig;

@@ -6,6 +6,7 @@ pub(crate) mod call_slots;
 pub(crate) mod compile;
 pub(crate) mod executors;
 pub(crate) mod limits;
+pub(crate) mod stock;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,6 +22,11 @@ const WASM_STACK_BYTES: usize = 512 * 1024;
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// The maximum number of calls that run at a time on one server. Further calls wait for a slot.
 pub(crate) const CALLS_MAX: u32 = 128;
+/// The maximum number of instances of all blocks that are kept for further calls. The pool has room for them besides the running
+/// calls, so they never take the place of a call.
+pub(crate) const KEPT_MAX: u32 = 64;
+/// The maximum number of instances that exist at a time.
+const INSTANCES_MAX: u32 = CALLS_MAX + KEPT_MAX;
 /// The maximum number of core instances, and of tables, in one component. Languages that use an adapter have only a few of each.
 const PARTS_A_COMPONENT: u32 = 32;
 /// The maximum number of memories in one component, in one module or in several.
@@ -50,11 +56,12 @@ fn config() -> Config {
 /// The engine that runs calls.
 pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::default();
-    pool.total_component_instances(CALLS_MAX)
-        .total_core_instances(CALLS_MAX * PARTS_A_COMPONENT)
-        .total_memories(CALLS_MAX * MEMORIES_A_COMPONENT)
-        .total_tables(CALLS_MAX * PARTS_A_COMPONENT)
-        .total_stacks(CALLS_MAX)
+    pool.total_component_instances(INSTANCES_MAX)
+        .total_core_instances(INSTANCES_MAX * PARTS_A_COMPONENT)
+        .total_memories(INSTANCES_MAX * MEMORIES_A_COMPONENT)
+        .total_tables(INSTANCES_MAX * PARTS_A_COMPONENT)
+        // A store keeps the stack of its last call.
+        .total_stacks(INSTANCES_MAX)
         .max_core_instances_per_component(PARTS_A_COMPONENT)
         .max_memories_per_component(MEMORIES_A_COMPONENT)
         .max_memories_per_module(MEMORIES_A_COMPONENT)

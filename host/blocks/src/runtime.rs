@@ -3,6 +3,7 @@
 mod calls;
 mod checks;
 pub(crate) mod description;
+mod guest;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use crate::engine::cache::CompileCache;
 use crate::engine::call_slots::CallSlots;
 use crate::engine::compile::{CompileLimits, Compiler};
 use crate::engine::executors::Executors;
+use crate::engine::stock::Stock;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::host::bindings::blockbase::block::{config, data, deadline, http, log, secrets, types};
@@ -36,6 +38,7 @@ use crate::package::manifest::invalid;
 use crate::package::manifest_of;
 use crate::package::schema::BoundedSchema;
 use checks::{check_handlers, check_imports, checked_config, validation_failed};
+use guest::Guest;
 
 /// The settings that the runtime needs.
 #[derive(Clone)]
@@ -70,6 +73,8 @@ struct Inner {
     memory_bytes_max: usize,
     client: Client,
     call_slots: CallSlots,
+    /// The instances that are kept for further calls.
+    stock: Arc<Stock<InstalledBlock, Guest>>,
     executors: Arc<Executors>,
     ticker: Ticker,
     /// The ready components, by digest.
@@ -106,6 +111,8 @@ impl Runtime {
         let linker = linker(&engine).map_err(explain)?;
         let cache = CompileCache::open(&settings.cache_directory, &settings.secret, &engine)?;
         let (program, argument) = settings.compiler;
+        let stock = Arc::new(Stock::new());
+        let spare: Weak<Stock<InstalledBlock, Guest>> = Arc::downgrade(&stock);
         Ok(Runtime {
             inner: Arc::new(Inner {
                 app,
@@ -115,7 +122,8 @@ impl Runtime {
                 compiler: Compiler::new(program, argument, settings.compile_limits),
                 memory_bytes_max: settings.memory_bytes_max,
                 client: settings.client,
-                call_slots: CallSlots::new(settings.all_memory_bytes_max, settings.memory_bytes_max),
+                call_slots: CallSlots::new(settings.all_memory_bytes_max, settings.memory_bytes_max, spare),
+                stock,
                 executors: Arc::new(executors),
                 ticker,
                 loaded: RwLock::default(),
@@ -335,9 +343,12 @@ impl BlockRuntime for Runtime {
         &INTERFACES
     }
 
-    fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>) {
-        self.inner.loaded.write().retain(|digest, _| serving.contains(digest));
-        self.inner.validators.write().retain(|digest, _| serving.contains(digest));
+    fn retain(&self, serving: &[Arc<InstalledBlock>], kept: &HashSet<String>) {
+        let digests: HashSet<&str> = serving.iter().map(|block| block.digest.as_str()).collect();
+        self.inner.loaded.write().retain(|digest, _| digests.contains(digest.as_str()));
+        self.inner.validators.write().retain(|digest, _| digests.contains(digest.as_str()));
+        let reused = serving.iter().filter(|block| block.enabled && block.manifest.reuse().is_some()).cloned().collect();
+        self.inner.stock.retain(reused);
         self.inner.call_slots.sweep();
         let mut kept = kept.clone();
         kept.extend(self.inner.preparing.lock().keys().cloned());

@@ -63,6 +63,7 @@ pub(crate) struct Instruments {
     hooks: Counter<u64>,
     hook_duration: Histogram<f64>,
     call_parts: Histogram<f64>,
+    block_instances: Counter<u64>,
     block_busy: Histogram<f64>,
     block_memory: Histogram<u64>,
     block_traps: Counter<u64>,
@@ -109,6 +110,7 @@ impl Instruments {
                 .with_description("Time of one call of a block in each of its parts")
                 .with_boundaries(PART_MILLISECONDS.to_vec())
                 .build(),
+            block_instances: counter("svc.block.instances", "{call}", "Calls of a block, by whether their instance was new"),
             block_busy: milliseconds("svc.block.cpu.time", "Time that one call of a block kept a processor"),
             block_memory: meter
                 .u64_histogram("svc.block.memory.peak")
@@ -268,6 +270,15 @@ pub fn block_used(used: &BlockUse<'_>) {
     }
     if let Some(limit) = used.limit {
         instruments.block_limits.add(1, &[block, KeyValue::new("svc.block.limit", limit.to_owned())]);
+    }
+}
+
+/// Counts a call of a block that gets its instance. A kept instance has served earlier calls.
+pub fn block_instance(block: &str, is_kept: bool) {
+    if let Some(instruments) = instruments() {
+        let instance = if is_kept { "kept" } else { "new" };
+        let attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.instance", instance)];
+        instruments.block_instances.add(1, &attributes);
     }
 }
 

@@ -27,6 +27,7 @@ async fn what_is_recorded_shows() {
     clock.enter(CallPart::Guest);
     clock.record("echo");
     blockbase_telemetry::block_torn_down("echo", Duration::from_micros(20));
+    blockbase_telemetry::block_instance("echo", true);
     blockbase_telemetry::lease_lost();
     blockbase_telemetry::undecodable();
     blockbase_telemetry::set_queue(vec![("gone".to_owned(), 9)], 1.0);
@@ -41,6 +42,7 @@ async fn what_is_recorded_shows() {
         "svc_event_deliveries_total{svc_event_consumer=\"c\",svc_event_handler=\"h\",svc_event_topic=\"t\",svc_outcome=\"failed\"} 1",
         "svc_event_delivery_duration_milliseconds_sum{svc_event_consumer=\"tasks:log\",svc_event_handler=\"log_event\",svc_event_topic=\"data.task.created\",svc_outcome=\"success\"} 7",
         "svc_action_invocations_total{svc_action=\"spin\",svc_block=\"echo\",svc_outcome=\"failed\"} 1",
+        "svc_block_instances_total{svc_block=\"echo\",svc_block_instance=\"kept\"} 1",
         "svc_event_leases_lost_total 1",
         "svc_event_undecodable_total 1",
         "svc_event_queue_depth{svc_event_consumer=\"tasks:log\"} 3",

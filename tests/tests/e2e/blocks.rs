@@ -3,6 +3,7 @@
 pub(crate) mod conditions;
 pub(crate) mod hostile;
 pub(crate) mod insight;
+pub(crate) mod reuse;
 pub(crate) mod shipped;
 pub(crate) mod tasks;
 pub(crate) mod versions;

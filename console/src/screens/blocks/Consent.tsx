@@ -5,10 +5,17 @@ import { GrantFacts } from "../roles/conditions/GrantInWords";
 import { useNames } from "../roles/conditions/useNames";
 import { inWords, isLimited } from "./blocks";
 import classes from "./Blocks.module.css";
-import type { BlockPermissions, DataPermission, NewPermissions } from "../../api/types";
+import type { BlockInstances, BlockPermissions, DataPermission, InstanceReuse, NewPermissions } from "../../api/types";
 
-/** The permissions of a block in plain words. `isNew` marks those that the previous version did not have. */
-export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: Partial<NewPermissions> | null | undefined }) {
+interface Asked {
+  permissions: BlockPermissions;
+  /** The reuse of instances that takes effect. */
+  instances: BlockInstances | null;
+  added?: Partial<NewPermissions> | null | undefined;
+}
+
+/** What a block may do, in plain words. `isNew` marks what the previous version did not have. */
+export function Consent({ permissions, instances, added }: Asked) {
   const isNew = (part: keyof BlockPermissions, value: unknown) => (added?.[part] ?? []).some((each: unknown) => JSON.stringify(each) === JSON.stringify(value));
   const { data, secrets, http } = permissions;
   return (
@@ -30,8 +37,15 @@ export function Consent({ permissions, added }: { permissions: BlockPermissions;
         </Line>
       ))}
       {data.length + secrets.length + http.length === 0 && <Line isNew={false}>It gets no data, no secrets, and calls no other machine.</Line>}
+      {instances?.reuse !== undefined && <Line isNew={(added?.instances ?? []).length > 0}>{reuseInWords(instances.reuse)}</Line>}
     </ul>
   );
+}
+
+/** The reuse of instances as sentences. */
+function reuseInWords({ calls, seconds, asCaller }: InstanceReuse): string {
+  const next = asCaller === true ? "the next call of the same caller" : "the next, whoever makes them";
+  return `State can pass from one call to ${next}. An instance serves up to ${calls} calls, and waits up to ${seconds} s for the next one.`;
 }
 
 /** The conditions and fields of a permission, as sentences. */

@@ -104,7 +104,7 @@ export function InstallBlockScreen() {
             ))}
             <section>
               <h3>What it may do</h3>
-              <Consent permissions={found.permissions} added={isUpgrade ? found.newPermissions : undefined} />
+              <Consent permissions={found.permissions} instances={found.instances} added={isUpgrade ? found.newPermissions : undefined} />
             </section>
             {isUpgrade && <Differences differences={found.differences} />}
             <Declares manifest={found.manifest} />

@@ -22,7 +22,7 @@ export function OverviewTab({ block }: { block: Block }) {
       </p>
       <section>
         <h2>What it may do</h2>
-        <Consent permissions={block.permissions} />
+        <Consent permissions={block.permissions} instances={block.instances} />
       </section>
       <section>
         <h2>Use</h2>

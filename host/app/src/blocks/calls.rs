@@ -15,7 +15,7 @@ use crate::access::suspension::stopped;
 use crate::base::offload::run_offloaded;
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Caller, Credentials};
-use crate::state::block_types::{ActionCall, ActionOutcome, HookCall, HookRequest, HookResponse, InstalledBlock};
+use crate::state::block_types::{ActionCall, ActionOutcome, HookCall, HookRequest, HookResponse, InstalledBlock, ReuseScope};
 use crate::state::block_usage::HandlerKind;
 use crate::state::manifest::ActionDeclaration;
 
@@ -77,11 +77,12 @@ impl App {
     }
 
     /// The caller for a block's own calls. It has the block's rights, limited to the current rights of the maker who consented to
-    /// them. The records that it writes have the invoker's stamps.
+    /// them. The records that it writes have the invoker's stamps. The second part of the result are the calls whose instances
+    /// this call may use, if the block reuses instances.
     ///
     /// # Errors
     /// `forbidden` if that maker was deleted or banned; `internal` if the stored configuration cannot be read.
-    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<(Caller, Option<ReuseScope>)> {
         if block.configured.is_none() {
             return Err(Error::internal(format!("the stored configuration of the block `{}` cannot be read", block.name())));
         }
@@ -95,7 +96,7 @@ impl App {
         if let Some(consent) = &rights.consent {
             caller.basis.consent = Some(Arc::clone(consent));
         }
-        Ok(caller)
+        Ok((caller, ReuseScope::of(&block.manifest, invoker, maker.rights())))
     }
 
     /// Calls an action. It first checks the permission, then validates the input, and then runs the handler.
@@ -117,14 +118,16 @@ impl App {
         let runtime = self.runtime()?;
         run_offloaded(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
+        let (caller_of_block, reuse) = self.block_caller(&block, caller).await?;
         let call = ActionCall {
             action: action.to_owned(),
-            caller: self.block_caller(&block, caller).await?,
+            caller: caller_of_block,
             block: Arc::clone(&block),
             input,
             call_id,
             timeout,
             usage: block.usage_of(HandlerKind::Action, action),
+            reuse,
         };
         let code = |error: &Error| error.code.as_str();
         let usage = Arc::clone(&call.usage);
@@ -167,14 +170,16 @@ impl App {
         let block = self.find_hook(block, hook).await?;
         let address = request.remote_address.parse().ok();
         let nobody = self.authenticate(&Credentials { address, ..Credentials::default() }).await?;
+        let (caller, reuse) = self.block_caller(&block, &nobody).await?;
         let call = HookCall {
             hook: hook.to_owned(),
             request,
-            caller: self.block_caller(&block, &nobody).await?,
+            caller,
             block: Arc::clone(&block),
             call_id: call_id.clone(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),
             usage: block.usage_of(HandlerKind::Hook, hook),
+            reuse,
         };
         let code = |error: &Error| error.code.as_str();
         let usage = Arc::clone(&call.usage);

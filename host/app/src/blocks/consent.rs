@@ -14,7 +14,7 @@ use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, SuspensionCheck};
 use crate::state::block_types::manifest_place;
-use crate::state::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
+use crate::state::manifest::{DataPermission, Manifest, Rbac, Reuse, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
@@ -30,6 +30,8 @@ pub struct NewPermissions {
     pub(super) webhooks: Vec<NewReceiver>,
     pub(super) actions: Vec<NewCallers>,
     pub(super) hooks: Vec<NewHook>,
+    /// The reuse of instances, if its state lives longer or passes further than in the installed version.
+    pub(super) instances: Vec<Reuse>,
 }
 
 /// A webhook, which receives events.
@@ -63,7 +65,7 @@ impl NewPermissions {
 
     /// The parts of the manifest with new requests. The list is empty if an upgrade needs no consent.
     pub(super) fn parts(&self) -> Vec<&'static str> {
-        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
+        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks, instances } = self;
         [
             ("data", data.is_empty()),
             ("secrets", secrets.is_empty()),
@@ -72,6 +74,7 @@ impl NewPermissions {
             ("webhooks", webhooks.is_empty()),
             ("actions", actions.is_empty()),
             ("hooks", hooks.is_empty()),
+            ("instances", instances.is_empty()),
         ]
         .into_iter()
         .filter_map(|(part, is_empty)| (!is_empty).then_some(part))
@@ -80,7 +83,7 @@ impl NewPermissions {
 
     /// Whether a part has an entry with this name. The name is a resource, a consumer group, or the key of the part's entries.
     pub(super) fn asks_for(&self, part: &str, name: &str) -> bool {
-        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
+        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks, instances } = self;
         match part {
             "data" => data.iter().any(|entry| entry.resource == name),
             "secrets" => secrets.iter().any(|entry| entry == name),
@@ -89,6 +92,7 @@ impl NewPermissions {
             "webhooks" => webhooks.iter().any(|entry| entry.name == name),
             "actions" => actions.iter().any(|entry| entry.name == name),
             "hooks" => hooks.iter().any(|entry| entry.name == name),
+            "instances" => !instances.is_empty(),
             _ => false,
         }
     }
@@ -149,6 +153,8 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         .filter(|asked| !installed.hooks.iter().any(|known| known.name == asked.name))
         .map(|asked| NewHook { name: asked.name.clone() })
         .collect();
+    let agreed = installed.reuse();
+    let instances = asked.reuse().filter(|asked| agreed.is_none_or(|agreed| !agreed.covers(asked))).into_iter().collect();
     NewPermissions {
         data,
         secrets: new(&asked.permissions.secrets, &installed.permissions.secrets),
@@ -157,6 +163,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         webhooks,
         actions,
         hooks,
+        instances,
     }
 }
 
@@ -327,6 +334,7 @@ mod tests {
         let added = additions(&manifest(json!({})), &manifest(json!({})));
         let nothing = json!({
             "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [],
+            "instances": [],
         });
         assert_eq!(json!(added), nothing);
     }
@@ -373,5 +381,28 @@ mod tests {
         assert_eq!(asks(action(json!({ "resource": "task", "action": "delete" })), action(read.clone())), ["actions"]);
         assert!(asks(action(read.clone()), action(read.clone())).is_empty());
         assert!(asks(action(read), json!({ "actions": [{ "name": "x" }, { "name": "y" }] })).is_empty());
+    }
+
+    #[test]
+    fn state_that_lives_longer_or_passes_further_needs_consent() {
+        let reuse = |calls: u32, seconds: u32, as_caller: bool| json!({ "instances": { "reuse": { "calls": calls, "seconds": seconds, "asCaller": as_caller } } });
+        let agreed = reuse(100, 30, false);
+        assert_eq!(asks(json!({}), agreed.clone()), ["instances"]);
+        for (asked, is_new) in [
+            (json!({}), false),
+            (reuse(100, 30, false), false),
+            (reuse(2, 1, false), false),
+            (reuse(100, 30, true), false),
+            (reuse(101, 30, false), true),
+            (reuse(100, 31, false), true),
+        ] {
+            assert_eq!(asks(agreed.clone(), asked.clone()).is_empty(), !is_new, "{asked}");
+        }
+        assert_eq!(asks(reuse(100, 30, true), agreed.clone()), ["instances"]);
+        // The reuse takes effect when the block no longer acts as its callers.
+        let mut without_effect = data(json!([{ "resource": "task", "actions": ["read"], "as": "caller" }]));
+        without_effect["instances"] = agreed["instances"].clone();
+        assert!(asks(json!({ "permissions": without_effect["permissions"] }), without_effect.clone()).is_empty());
+        assert_eq!(asks(without_effect, agreed), ["instances"]);
     }
 }

@@ -33,8 +33,20 @@ pub(super) struct Difference {
 }
 
 /// The parts of a manifest, in the order of the list of differences.
-const PARTS: [&str; 11] =
-    ["version", "data", "secrets", "http", "actions", "hooks", "subscriptions", "webhooks", "resources", "requires", "config"];
+const PARTS: [&str; 12] = [
+    "version",
+    "data",
+    "secrets",
+    "http",
+    "actions",
+    "hooks",
+    "subscriptions",
+    "webhooks",
+    "resources",
+    "requires",
+    "config",
+    "instances",
+];
 
 /// The differences, in the order of parts and names. `added` is what the new version asks for in addition to the old one. Without
 /// `shows_before`, the entries of the old version are not shown.
@@ -88,6 +100,12 @@ fn parts(manifest: &Manifest) -> [Part; PARTS.len()] {
         shown.resources.iter().map(|resource| (resource.name.clone(), json!(resource))).collect(),
         words(&required),
         config(shown.config.as_ref()),
+        shown
+            .instances
+            .and_then(|instances| instances.reuse)
+            .map(|reuse| ("reuse".to_owned(), json!(reuse)))
+            .into_iter()
+            .collect(),
     ]
 }
 
@@ -137,6 +155,7 @@ mod tests {
             "subscriptions": [{ "event": "data.#", "consumer": "a:x", "handler": "on" }],
             "actions": [{ "name": "plain" }],
             "config": { "type": "object", "properties": { "x": { "default": 2 } } },
+            "instances": { "reuse": { "calls": 100, "seconds": 30 } },
         });
         let expected = [
             ("version", "version", "changed", false),
@@ -148,6 +167,7 @@ mod tests {
             ("hooks", "h", "removed", false),
             ("subscriptions", "a:x", "added", true),
             ("config", "x", "changed", false),
+            ("instances", "reuse", "added", true),
         ];
         let expected: Vec<_> = expected.map(|(part, name, change, asks)| (part.into(), name.into(), change.into(), asks)).into();
         assert_eq!(between(&old, &new), expected);

@@ -51,7 +51,8 @@ impl App {
         attempt: u32,
     ) -> Result<EventCall> {
         let nobody = Caller { quota_owner: QuotaOwner::Block(block.name().into()), ..Caller::nobody() };
-        let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
+        let (caller, reuse) = self.block_caller(&block, &nobody).await?;
+        let caller = Caller { depth: event.depth + 1, ..caller };
         Ok(EventCall {
             handler: handler.to_owned(),
             event,
@@ -62,6 +63,7 @@ impl App {
             block,
             call_id: Uuid::new_v4().to_string(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),
+            reuse,
         })
     }
 

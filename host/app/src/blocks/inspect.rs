@@ -20,7 +20,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::state::block_types::{InstalledBlock, PreparedBlock};
 use crate::state::inspected::KEPT;
-use crate::state::manifest::{Manifest, Permissions};
+use crate::state::manifest::{Instances, Manifest, Permissions};
 
 /// What a packed file contains, and what its installation would change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -29,6 +29,8 @@ use crate::state::manifest::{Manifest, Permissions};
 pub struct Inspection {
     manifest: Manifest,
     permissions: Permissions,
+    /// The reuse of instances that would take effect; null if each call would get a new instance.
+    instances: Option<Instances>,
     size_bytes: usize,
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     sha256: String,
@@ -114,6 +116,7 @@ impl App {
             permissions: may_read.then(|| shown(&registry, &present.manifest.permissions)),
         });
         Ok(Inspection {
+            instances: manifest.instances_in_effect(),
             manifest: manifest.without_header_values(),
             permissions: if is_refused { manifest.permissions } else { shown(&registry, &asked.permissions) },
             size_bytes: size,

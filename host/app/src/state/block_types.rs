@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use blockbase_auth::Principal;
 use blockbase_query::Permissions;
 use blockbase_schema::Result;
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Maker};
@@ -55,8 +56,63 @@ pub trait BlockRuntime: Send + Sync {
     /// Prepares a block for later calls, in the background.
     fn preload(&self, block: &Arc<InstalledBlock>);
 
-    /// Drops files that are not in `serving` from memory, and files that are not in `kept` from disk. Both are sets of digests.
-    fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
+    /// Drops from memory what does not belong to the blocks in `serving`: files, and kept instances. A block whose version,
+    /// configuration, secrets or maker have changed is another one. Drops files from disk whose digests are not in `kept`.
+    fn retain(&self, serving: &[Arc<InstalledBlock>], kept: &HashSet<String>);
+}
+
+/// The calls of one active block that may use an instance one after the other. They have the same consent: the maker has the same
+/// rights. If the block asks for reuse as the caller, they also have the same caller with the same rights.
+#[derive(Clone)]
+pub struct ReuseScope {
+    /// `None` if there is no maker, so that nothing limits the block.
+    maker: Option<Arc<Permissions>>,
+    caller: Option<(Principal, Arc<Permissions>)>,
+}
+
+impl ReuseScope {
+    /// `None` if the call gets a new instance. `maker` are the rights that the block's maker has now.
+    pub(crate) fn of(manifest: &Manifest, invoker: &Caller, maker: Option<&Arc<Permissions>>) -> Option<ReuseScope> {
+        let caller = match manifest.reuse()?.as_caller {
+            false => None,
+            // Callers without a credential look the same, but are different callers.
+            true if !invoker.is_known() => return None,
+            true => Some((invoker.principal.clone(), Arc::clone(invoker.rights()))),
+        };
+        Some(ReuseScope { maker: maker.cloned(), caller })
+    }
+
+    /// Whether a call of the scope `later` may use an instance of this scope.
+    pub fn includes(&self, later: &ReuseScope) -> bool {
+        let same_caller = match (&self.caller, &later.caller) {
+            (Some((one, of_one)), Some((two, of_two))) => one == two && are_same_rights(of_one, of_two),
+            (one, two) => one.is_none() && two.is_none(),
+        };
+        same_caller && self.has_maker_of(later)
+    }
+
+    /// Whether a call of the scope `later` shows that the rights of the maker, or of the same caller, have changed. Then no call
+    /// may use an instance of this scope any more, even if the rights change back.
+    pub fn is_ended_by(&self, later: &ReuseScope) -> bool {
+        let other_rights = match (&self.caller, &later.caller) {
+            (Some((one, of_one)), Some((two, of_two))) => one == two && !are_same_rights(of_one, of_two),
+            _ => false,
+        };
+        other_rights || !self.has_maker_of(later)
+    }
+
+    fn has_maker_of(&self, later: &ReuseScope) -> bool {
+        match (&self.maker, &later.maker) {
+            (Some(one), Some(two)) => are_same_rights(one, two),
+            (one, two) => one.is_none() && two.is_none(),
+        }
+    }
+}
+
+/// Whether the rights of one party, read at two times, are the same.
+fn are_same_rights(one: &Arc<Permissions>, two: &Arc<Permissions>) -> bool {
+    let includes = |one: &Permissions, two: &Permissions| one.first_not_held(two).is_none() && one.mean_the_same_for(two);
+    Arc::ptr_eq(one, two) || (includes(one, two) && includes(two, one))
 }
 
 /// One call of an action.
@@ -70,6 +126,8 @@ pub struct ActionCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
+    /// `None` if the call gets a new instance.
+    pub reuse: Option<ReuseScope>,
 }
 
 /// A third party's request.
@@ -103,6 +161,8 @@ pub struct HookCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
+    /// `None` if the call gets a new instance.
+    pub reuse: Option<ReuseScope>,
 }
 
 /// One delivery of an event to a block's handler.
@@ -119,6 +179,8 @@ pub struct EventCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
+    /// `None` if the call gets a new instance.
+    pub reuse: Option<ReuseScope>,
 }
 
 /// An action's result as JSON text.

@@ -202,6 +202,37 @@ pub struct ResourceDeclaration {
     pub actions: Vec<Action>,
 }
 
+/// The reuse of instances: a call may get an instance that served earlier calls, with the state that they left in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcInstanceReuse")]
+pub struct Reuse {
+    /// The maximum number of calls that one instance serves.
+    pub calls: u32,
+    /// The maximum time that an instance waits for its next call, in seconds.
+    pub seconds: u32,
+    /// An instance serves the calls of one caller only. A block that acts as its callers has no reuse without this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_caller: bool,
+}
+
+impl Reuse {
+    /// Whether consent to this reuse is also consent to `other`: its state lives at most as long, and passes at most as far.
+    pub(crate) fn covers(&self, other: &Reuse) -> bool {
+        other.calls <= self.calls && other.seconds <= self.seconds && (other.as_caller || !self.as_caller)
+    }
+}
+
+/// How the server may use the instances of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SvcBlockInstances")]
+pub struct Instances {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Reuse")]
+    pub reuse: Option<Reuse>,
+}
+
 /// The manifest in the custom section `blockbase:manifest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -238,6 +269,10 @@ pub struct Manifest {
     pub config: Option<Value>,
     #[serde(default)]
     pub resources: Vec<ResourceDeclaration>,
+    /// Without it, each call gets a new instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Instances")]
+    pub instances: Option<Instances>,
 }
 
 impl Manifest {
@@ -245,6 +280,19 @@ impl Manifest {
     /// stored, so that an upgrade can change a default.
     pub fn configured(&self, set: Value) -> Value {
         with_defaults(self.config.as_ref(), set)
+    }
+
+    /// The reuse of instances that takes effect. `None` if each call gets a new instance. If a permission has `"as": "caller"`,
+    /// the block has to ask for that reuse too.
+    pub fn reuse(&self) -> Option<Reuse> {
+        let asked = self.instances?.reuse?;
+        let acts_as_caller = self.permissions.data.iter().any(|permission| permission.run_as.is_some());
+        (asked.as_caller || !acts_as_caller).then_some(asked)
+    }
+
+    /// The reuse that takes effect, in the form of a manifest.
+    pub(crate) fn instances_in_effect(&self) -> Option<Instances> {
+        self.reuse().map(|reuse| Instances { reuse: Some(reuse) })
     }
 
     /// The manifest as it is stored and shown. The header values of its webhooks are left out, because they are sealed elsewhere.
@@ -294,5 +342,28 @@ mod tests {
         } });
         assert_eq!(with_defaults(Some(&schema), json!({ "b": {} })), json!({ "b": { "c": 2 }, "a": 1 }));
         assert_eq!(with_defaults(Some(&schema), json!({ "a": 7 })), json!({ "a": 7 }));
+    }
+
+    #[test]
+    fn a_block_that_acts_as_its_callers_has_to_ask_for_that_reuse_too() {
+        let reuse = |asked: Value, run_as: Value| {
+            let mut permission = json!({ "resource": "task", "actions": ["read"] });
+            if !run_as.is_null() {
+                permission["as"] = run_as;
+            }
+            let manifest = json!({
+                "name": "a", "version": "1.0.0", "permissions": { "data": [permission] }, "instances": { "reuse": asked },
+            });
+            serde_json::from_value::<Manifest>(manifest).expect("a manifest").reuse()
+        };
+        let asked = json!({ "calls": 100, "seconds": 30 });
+        let as_caller = json!({ "calls": 100, "seconds": 30, "asCaller": true });
+        assert_eq!(reuse(asked.clone(), Value::Null), Some(Reuse { calls: 100, seconds: 30, as_caller: false }));
+        assert_eq!(reuse(asked, json!("caller")), None);
+        for run_as in [Value::Null, json!("caller")] {
+            assert_eq!(reuse(as_caller.clone(), run_as), Some(Reuse { calls: 100, seconds: 30, as_caller: true }));
+        }
+        let plain = serde_json::from_value::<Manifest>(json!({ "name": "a", "version": "1.0.0" })).expect("a manifest");
+        assert_eq!(plain.reuse(), None);
     }
 }

@@ -127,7 +127,8 @@ impl App {
         let blocks = Arc::new(blocks);
         let mut known = self.blocks_version.lock();
         let mut before = Arc::clone(&blocks);
-        if version >= *known {
+        // Another refresh may have loaded this version already. Its blocks stay the same in memory, and so do their instances.
+        if version > *known {
             *known = version;
             before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
             self.usages.retain(&blocks);
@@ -146,8 +147,9 @@ impl App {
     /// Informs the runtime about the installed files.
     pub(crate) fn retain_installed(&self) {
         if let Some(runtime) = self.runtime.get() {
+            // The lock is held until the end, so that the runtime never gets an older list after a newer one.
             let blocks = self.blocks.read();
-            let serving = blocks.values().map(|block| block.digest.clone()).collect();
+            let serving: Vec<_> = blocks.values().cloned().collect();
             let kept = blocks.values().flat_map(|block| block.versions.iter().map(|(_, digest)| digest.clone())).collect();
             runtime.retain(&serving, &kept);
         }

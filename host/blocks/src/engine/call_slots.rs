@@ -5,7 +5,7 @@
 //! kind, blocks share the slots. Within a block, its callers share them, and are served in turn.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_app::QuotaOwner;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::engine::CALLS_MAX;
-use crate::engine::limits::MemoryBudget;
+use crate::engine::limits::{MemoryBudget, SpareInstances};
 
 /// The maximum number of one block's calls that wait for a slot: of one caller, and of all callers. Each may have a body in
 /// memory.
@@ -74,8 +74,9 @@ pub(crate) struct CallSlot {
 }
 
 impl CallSlots {
-    /// `memory_bytes_max` is the maximum memory of all calls together, and `memory_of_a_call` that of one call.
-    pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> CallSlots {
+    /// `memory_bytes_max` is the maximum memory of all calls together, and `memory_of_a_call` that of one call. The memory of
+    /// `spare` instances counts in it, but they go first.
+    pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize, spare: Weak<dyn SpareInstances>) -> CallSlots {
         let places = |kind: CallKind| {
             QuotaPlaces::new(PlacesRule {
                 all: kind.calls_max(),
@@ -87,7 +88,7 @@ impl CallSlots {
         };
         CallSlots {
             by_kind: CallKind::ALL.map(places),
-            memory: MemoryBudget::new(memory_bytes_max.max(memory_of_a_call)),
+            memory: MemoryBudget::with_spare(memory_bytes_max.max(memory_of_a_call), spare),
             by_block: Mutex::default(),
         }
     }
@@ -146,11 +147,12 @@ impl CallSlots {
         share
     }
 
-    /// Forgets blocks that have no running and no waiting calls.
+    /// Forgets blocks that have no running calls, no waiting calls and no kept instances.
     pub(crate) fn sweep(&self) {
-        self.by_block
-            .lock()
-            .retain(|_, share| Arc::strong_count(share) > 1 || share.by_kind.iter().any(|places| !places.is_idle()));
+        let is_used = |share: &Arc<Share>| {
+            Arc::strong_count(share) > 1 || !share.memory.is_unused() || share.by_kind.iter().any(|places| !places.is_idle())
+        };
+        self.by_block.lock().retain(|_, share| is_used(share));
     }
 }
 
@@ -162,9 +164,21 @@ mod tests {
         QuotaOwner::at(std::net::IpAddr::from([192, 0, 2, number]))
     }
 
+    /// No instances are kept.
+    fn nothing_spare() -> Weak<dyn SpareInstances> {
+        struct Nothing;
+        impl SpareInstances for Nothing {
+            fn drop_one(&self, _: &MemoryBudget) -> bool {
+                false
+            }
+        }
+        let nothing: Weak<Nothing> = Weak::new();
+        nothing
+    }
+
     #[tokio::test]
     async fn a_caller_and_a_kind_leave_slots_to_others() {
-        let slots = CallSlots::new(1 << 30, 1 << 20);
+        let slots = CallSlots::new(1 << 30, 1 << 20, nothing_spare());
         let soon = || Instant::now() + Duration::from_millis(20);
         let take = async |block: &str, kind, number: u8| slots.take(block, kind, &caller(number), soon(), 1 << 20).await;
         let mut held = Vec::new();

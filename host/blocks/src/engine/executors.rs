@@ -65,6 +65,11 @@ impl Executors {
         }
     }
 
+    /// Does work in the background, on the service's own threads.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.quick.spawn(work));
+    }
+
     /// Does work for a guest on the service's own threads, even if the guest runs on the slow ones. All callers share connections
     /// and blocking threads. So this work must not wait for an executor that guests keep busy. Dropping the future ends the work.
     pub(crate) async fn serve<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {

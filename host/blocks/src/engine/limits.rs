@@ -1,7 +1,7 @@
 //! The limits of one call, and of all calls together.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use wasmtime::component::ResourceTableError;
@@ -121,6 +121,12 @@ impl Tripped {
     }
 }
 
+/// Instances that no call uses at the moment, and that go first if a call lacks memory.
+pub(crate) trait SpareInstances: Send + Sync {
+    /// Drops one instance whose memory counts in this budget. Returns `false` if there is none.
+    fn drop_one(&self, budget: &MemoryBudget) -> bool;
+}
+
 /// The linear memory that calls share. The calls of a block share the block's part, and all blocks share the complete budget.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryBudget(Arc<Budget>);
@@ -128,18 +134,31 @@ pub(crate) struct MemoryBudget(Arc<Budget>);
 #[derive(Debug)]
 struct Budget {
     taken: AtomicUsize,
+    /// The part of `taken` that instances have which no call uses.
+    spare: AtomicUsize,
     bytes_max: usize,
     whole: Option<MemoryBudget>,
+    /// The instances that go first. The complete budget has them.
+    instances: Option<Weak<dyn SpareInstances>>,
 }
 
 impl MemoryBudget {
     pub(crate) fn new(bytes_max: usize) -> MemoryBudget {
-        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: None }))
+        MemoryBudget::made(bytes_max, None, None)
+    }
+
+    /// A budget in which these instances count, but go first.
+    pub(crate) fn with_spare(bytes_max: usize, instances: Weak<dyn SpareInstances>) -> MemoryBudget {
+        MemoryBudget::made(bytes_max, None, Some(instances))
     }
 
     /// A part of this budget. Memory that is taken from the part is also taken from the complete budget.
     pub(crate) fn part(&self, bytes_max: usize) -> MemoryBudget {
-        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: Some(self.clone()) }))
+        MemoryBudget::made(bytes_max, Some(self.clone()), None)
+    }
+
+    fn made(bytes_max: usize, whole: Option<MemoryBudget>, instances: Option<Weak<dyn SpareInstances>>) -> MemoryBudget {
+        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), spare: AtomicUsize::new(0), bytes_max, whole, instances }))
     }
 
     pub(crate) fn bytes_max(&self) -> usize {
@@ -159,9 +178,64 @@ impl MemoryBudget {
         is_there
     }
 
-    /// Whether so much memory is left, in this budget and in the complete budget.
+    /// Takes memory for a call. If too little is left, instances that no call uses are dropped. Returns `false` if that is not
+    /// enough.
+    fn take_for_call(&self, bytes: usize) -> bool {
+        while !self.take(bytes) {
+            // If no budget is short any more, memory was given back meanwhile, and the next round takes it.
+            if let Some(short) = self.short_of(bytes)
+                && !short.instances().is_some_and(|instances| instances.drop_one(&short))
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// This budget or the complete one, if it has too little left.
+    fn short_of(&self, bytes: usize) -> Option<MemoryBudget> {
+        let taken = self.0.taken.load(Ordering::Relaxed).checked_add(bytes);
+        match taken.is_some_and(|taken| taken <= self.0.bytes_max) {
+            false => Some(self.clone()),
+            true => self.0.whole.as_ref().and_then(|whole| whole.short_of(bytes)),
+        }
+    }
+
+    fn instances(&self) -> Option<Arc<dyn SpareInstances>> {
+        match &self.0.whole {
+            Some(whole) => whole.instances(),
+            None => self.0.instances.as_ref().and_then(Weak::upgrade),
+        }
+    }
+
+    /// Whether memory of this budget also counts in `other`.
+    fn counts_in(&self, other: &MemoryBudget) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.whole.as_ref().is_some_and(|whole| whole.counts_in(other))
+    }
+
+    /// Whether nothing is taken.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.0.taken.load(Ordering::Relaxed) == 0
+    }
+
+    fn add_spare(&self, bytes: usize) {
+        self.0.spare.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.add_spare(bytes);
+        }
+    }
+
+    fn end_spare(&self, bytes: usize) {
+        self.0.spare.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.end_spare(bytes);
+        }
+    }
+
+    /// Whether so much memory is left for calls, in this budget and in the complete budget.
     pub(crate) fn has_left(&self, bytes: usize) -> bool {
-        let left = self.0.bytes_max.saturating_sub(self.0.taken.load(Ordering::Relaxed));
+        let taken = self.0.taken.load(Ordering::Relaxed).saturating_sub(self.0.spare.load(Ordering::Relaxed));
+        let left = self.0.bytes_max.saturating_sub(taken);
         left >= bytes && self.0.whole.as_ref().is_none_or(|whole| whole.has_left(bytes))
     }
 
@@ -173,7 +247,7 @@ impl MemoryBudget {
     }
 }
 
-/// The linear memory of one call, in all its memories together. It counts in a budget until this is dropped.
+/// The linear memory of one instance, in all its memories together. It counts in a budget until this is dropped.
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     budget: MemoryBudget,
@@ -195,9 +269,9 @@ impl CallMemory {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes memory. Returns `false` if the budget has too little left.
+    /// Takes memory. Returns `false` if the budget has too little left, even without the instances that no call uses.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        let is_there = self.budget.take(bytes);
+        let is_there = self.budget.take_for_call(bytes);
         if is_there {
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -214,6 +288,32 @@ impl CallMemory {
 impl Drop for CallMemory {
     fn drop(&mut self) {
         self.budget.give_back(self.bytes());
+    }
+}
+
+/// The memory of an instance that no call uses. It still counts, but calls take it before they fail.
+#[derive(Debug)]
+pub(crate) struct SpareMemory {
+    memory: Arc<CallMemory>,
+    bytes: usize,
+}
+
+impl SpareMemory {
+    /// The memory must not grow while this exists.
+    pub(crate) fn new(memory: Arc<CallMemory>) -> SpareMemory {
+        let bytes = memory.bytes();
+        memory.budget.add_spare(bytes);
+        SpareMemory { memory, bytes }
+    }
+
+    pub(crate) fn counts_in(&self, budget: &MemoryBudget) -> bool {
+        self.memory.budget.counts_in(budget)
+    }
+}
+
+impl Drop for SpareMemory {
+    fn drop(&mut self) {
+        self.memory.budget.end_spare(self.bytes);
     }
 }
 

@@ -1,5 +1,9 @@
 //! The state of one call: its caller, and the rest of its limits.
+//!
+//! If an instance is kept for a further call, that call gets a new state. Only what belongs to the instance goes over
+//! ([`CallState::renew`]).
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,6 +11,7 @@ use blockbase_outbound::Client;
 use blockbase_telemetry::CallClock;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
@@ -19,6 +24,8 @@ use crate::host::wasi_http::Outgoing;
 
 /// The maximum number of bytes that the headers of one request or response of `wasi:http` take in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
+/// The maximum number of handles that an instance may still have when it is kept for a further call.
+const HANDLES_KEPT_MAX: usize = 16;
 
 /// The limits of a call, and the parts of the server that it uses.
 pub(crate) struct CallEnvironment {
@@ -127,16 +134,55 @@ impl CallState {
     pub(crate) fn end(&mut self) {
         self.table = ResourceTable::new();
         self.wasi = None;
-        self.outgoing.end();
-        self.service = None;
-        self.log = LogSink::new(None, String::new());
+        self.rest();
     }
 
-    /// Logs the last, unfinished lines of the guest's standard streams.
-    pub(crate) fn finish_streams(&self) {
-        if let Some(wasi) = &self.wasi {
-            wasi.finish();
+    /// Drops the same, except what the instance needs for a further call: its handles, its clocks and its random generators.
+    /// While the instance waits, nothing in it leads to the call, its rights or the service.
+    pub(crate) fn rest(&mut self) {
+        self.outgoing.end();
+        self.service = None;
+        self.log.end();
+    }
+
+    /// Gives a kept instance the state of its next call. These parts of the instance go over:
+    ///
+    /// - the number of elements of its tables. Its memory is counted in the state of the new call already;
+    /// - its handles, which are only those of its standard streams ([`CallState::has_only_standard_streams`]);
+    /// - the context of WASI, because its monotonic clock must not go back. The context also has the random generators, which
+    ///   continue, and the standard streams, which write to the log of the new call.
+    pub(crate) fn renew(&mut self, next: CallState) {
+        let before = std::mem::replace(self, next);
+        before.log.become_of(&self.log);
+        self.log = before.log;
+        self.table_elements = before.table_elements;
+        self.table = before.table;
+        self.wasi = before.wasi;
+    }
+
+    pub(crate) fn table_elements(&self) -> usize {
+        self.table_elements
+    }
+
+    /// Whether the only handles of the guest are a few of its standard streams, which standard libraries open once and never
+    /// close. A handle of anything else, such as a timer or a request, belongs to the call.
+    ///
+    /// Streams and pollables of other things are no exception: they are children of those things, which are then in the table
+    /// too.
+    pub(crate) fn has_only_standard_streams(&mut self) -> bool {
+        fn is_of_stream(entry: &(dyn Any + Send)) -> bool {
+            entry.is::<DynOutputStream>() || entry.is::<DynInputStream>() || entry.is::<DynPollable>()
         }
+        let mut count = 0;
+        self.table.iter_mut().all(|entry| {
+            count += 1;
+            count <= HANDLES_KEPT_MAX && is_of_stream(entry)
+        })
+    }
+
+    /// Logs the last, unfinished lines of the guest's standard streams. Returns `false` if one exceeds a limit.
+    pub(crate) fn finish_streams(&self) -> bool {
+        self.wasi.as_ref().is_none_or(Wasi::finish)
     }
 }
 
@@ -195,22 +241,52 @@ impl WasiHttpView for CallState {
 #[cfg(test)]
 mod tests {
     use blockbase_outbound::AddressPolicy;
+    use wasmtime_wasi::p2::OutputStream as _;
+    use wasmtime_wasi::p2::bindings::cli::stdout::Host as _;
 
     use super::*;
     use crate::engine::limits::MemoryBudget;
 
-    #[tokio::test]
-    async fn the_end_of_a_call_drops_its_handles_but_its_memory_still_counts() {
-        let budget = MemoryBudget::new(100);
+    fn state(memory: Arc<CallMemory>) -> CallState {
         let environment = CallEnvironment {
             client: Client::new(AddressPolicy { allow_private: false }).expect("a client"),
             executors: Arc::new(Executors::new().expect("executors")),
             memory_bytes_max: 100,
-            memory: CallMemory::new(budget.clone()),
+            memory,
             timeout: Duration::from_secs(1),
             clock: CallClock::default(),
         };
-        let mut state = CallState::new(None, "call".to_owned(), environment);
+        CallState::new(None, "call".to_owned(), environment)
+    }
+
+    #[tokio::test]
+    async fn the_next_call_of_an_instance_has_its_own_limits_and_the_streams_that_the_guest_opened() {
+        let memory = CallMemory::new(MemoryBudget::new(100));
+        let mut kept = state(Arc::clone(&memory));
+        assert!(kept.table_growing(0, 7, None).expect("an answer"));
+        kept.host_calls = HOST_CALLS_MAX;
+        kept.tripped.trip(LimitHit::HostCalls);
+        kept.outgoing.count().expect("a request");
+        kept.log.count(1).expect("a line");
+        let stream = wasmtime_wasi::cli::WasiCliView::cli(&mut kept).get_stdout().expect("a stream");
+        assert!(kept.has_only_standard_streams());
+        kept.rest();
+        kept.renew(state(memory));
+        assert!(kept.tripped.hit().is_none() && kept.count_host_call().is_ok());
+        assert_eq!(kept.table_elements(), 7);
+        // The guest writes to the stream of the first call, and the line counts for the second one.
+        let line = b"x\n".as_slice().into();
+        kept.table.get_mut(&stream).expect("the stream").write(line).expect("a line");
+        let others = (0..LOG_LINES_MAX - 1).filter(|_| kept.log.count(1).is_ok()).count();
+        assert_eq!((others, kept.log.count(1)), (LOG_LINES_MAX as usize - 1, Err(LimitHit::LogLines)));
+        let _timer = kept.table.push(()).expect("room for a handle");
+        assert!(!kept.has_only_standard_streams());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_call_drops_its_handles_but_its_memory_still_counts() {
+        let budget = MemoryBudget::new(100);
+        let mut state = state(CallMemory::new(budget.clone()));
         assert!(state.memory.take(60));
         let held = Arc::new(());
         let _handle = state.table.push(Arc::clone(&held)).expect("room for a handle");

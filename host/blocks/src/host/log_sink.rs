@@ -13,20 +13,33 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::engine::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LimitHit};
 
-/// Receives the lines of one call. Without a block it counts them, but drops them.
+/// Receives the lines of one call. Without a block it counts them, but drops them. All clones belong to the same call.
 #[derive(Clone)]
-pub(crate) struct LogSink(Arc<Sink>);
+pub(crate) struct LogSink(Arc<Mutex<Sink>>);
 
+#[derive(Default)]
 struct Sink {
     block: Option<(Arc<App>, Arc<InstalledBlock>)>,
     call_id: String,
     /// The number of bytes and of lines so far.
-    logged: Mutex<(usize, u32)>,
+    bytes: usize,
+    lines: u32,
 }
 
 impl LogSink {
     pub(crate) fn new(block: Option<(Arc<App>, Arc<InstalledBlock>)>, call_id: String) -> LogSink {
-        LogSink(Arc::new(Sink { block, call_id, logged: Mutex::default() }))
+        LogSink(Arc::new(Mutex::new(Sink { block, call_id, ..Sink::default() })))
+    }
+
+    /// Ends the call. Lines that come later are dropped.
+    pub(crate) fn end(&self) {
+        *self.0.lock() = Sink::default();
+    }
+
+    /// From now on, this sink and its clones receive the lines of the call of `next`.
+    pub(crate) fn become_of(&self, next: &LogSink) {
+        let next = std::mem::take(&mut *next.0.lock());
+        *self.0.lock() = next;
     }
 
     /// Counts a line before its contents are read.
@@ -34,9 +47,9 @@ impl LogSink {
         if bytes > LOG_LINE_BYTES_MAX {
             return Err(LimitHit::LogLine);
         }
-        let (logged, lines) = &mut *self.0.logged.lock();
-        (*logged, *lines) = (*logged + bytes, *lines + 1);
-        match (*logged <= LOG_BYTES_MAX, *lines <= LOG_LINES_MAX) {
+        let mut sink = self.0.lock();
+        (sink.bytes, sink.lines) = (sink.bytes + bytes, sink.lines + 1);
+        match (sink.bytes <= LOG_BYTES_MAX, sink.lines <= LOG_LINES_MAX) {
             (true, true) => Ok(()),
             (false, _) => Err(LimitHit::LogBytes),
             (true, false) => Err(LimitHit::LogLines),
@@ -45,12 +58,13 @@ impl LogSink {
 
     /// Writes a line that was already counted.
     pub(crate) fn write(&self, level: &str, message: &str, fields: Option<String>) {
-        let Some((app, block)) = &self.0.block else { return };
+        let sink = self.0.lock();
+        let Some((app, block)) = &sink.block else { return };
         let level = match level {
             "error" | "warn" | "debug" | "trace" => level,
             _ => "info",
         };
-        app.log_block_line(block.name(), &self.0.call_id, level, message, fields);
+        app.log_block_line(block.name(), &sink.call_id, level, message, fields);
     }
 }
 
@@ -94,13 +108,12 @@ impl LogStream {
         Ok(())
     }
 
-    /// Writes the last line, even if it has no end.
-    pub(crate) fn finish(&self) {
+    /// Writes the last line, even if it has no end. Returns `false` if the line exceeds a limit. Then it is lost.
+    pub(crate) fn finish(&self) -> bool {
         let mut line = self.line.lock();
-        if !line.is_empty() {
-            // If this line exceeds the limit, it is the call's last line and is lost. The call's own error says so.
-            let _ = self.end(&mut line);
-        }
+        let is_written = line.is_empty() || self.end(&mut line).is_ok();
+        line.clear();
+        is_written
     }
 }
 

@@ -30,9 +30,9 @@ impl Wasi {
         Wasi { context, stdout, stderr }
     }
 
-    /// Logs the lines that have begun but not ended.
-    pub(crate) fn finish(&self) {
-        self.stdout.finish();
-        self.stderr.finish();
+    /// Logs the lines that have begun but not ended. Returns `false` if one exceeds a limit.
+    pub(crate) fn finish(&self) -> bool {
+        let is_written = self.stdout.finish();
+        self.stderr.finish() && is_written
     }
 }

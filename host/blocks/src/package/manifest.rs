@@ -1,6 +1,7 @@
 //! Checks of a manifest: its names, versions and schemas, and whether its parts fit together.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use blockbase_app::schema::json::strict_from_str;
 use blockbase_app::schema::{Code, Error, Result};
@@ -24,6 +25,9 @@ const DECLARATIONS_MAX: usize = 200;
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 /// The longest time limit that an action may ask for, in milliseconds.
 const TIMEOUT_MS_MAX: u64 = 600_000;
+/// The number of calls for which a block may reuse an instance, and the number of seconds for which the instance may wait.
+const REUSE_CALLS: RangeInclusive<u32> = 2..=1_000_000;
+const REUSE_SECONDS: RangeInclusive<u32> = 1..=300;
 
 /// An error that refuses the block.
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
@@ -113,6 +117,14 @@ fn check(manifest: &Manifest) -> Result<()> {
             return Err(invalid(format!("The resource {:?} has to be `{name}:` and a name.", resource.name)));
         }
     }
+    if let Some(reuse) = manifest.instances.and_then(|instances| instances.reuse) {
+        for (key, value, range) in [("calls", reuse.calls, REUSE_CALLS), ("seconds", reuse.seconds, REUSE_SECONDS)] {
+            if !range.contains(&value) {
+                let (least, most) = (range.start(), range.end());
+                return Err(invalid(format!("`instances.reuse.{key}` is a number from {least} to {most}; it is {value}.")));
+            }
+        }
+    }
     check_permissions(&manifest.permissions)
 }
 
@@ -181,6 +193,30 @@ mod tests {
         assert!(action(json!({ "name": "x", "input": { "type": "string" } })).contains("type object"));
         assert!(action(json!({ "name": "x", "input": { "type": "object", "minProperties": "many" } })).contains("`x`"));
         assert!(action(json!({ "name": "x y" })).contains("x y"));
+    }
+
+    #[test]
+    fn the_reuse_of_instances_is_bounded() {
+        let manifest = |reuse: Value| json!({ "name": "a", "version": "1.0.0", "instances": { "reuse": reuse } }).to_string();
+        for (calls, seconds) in [(2, 1), (1_000_000, 300)] {
+            assert!(parse_manifest(&manifest(json!({ "calls": calls, "seconds": seconds, "asCaller": true }))).is_ok());
+        }
+        for (reuse, path) in [
+            (json!({ "calls": 1, "seconds": 30 }), "`instances.reuse.calls`"),
+            (json!({ "calls": 1_000_001, "seconds": 30 }), "`instances.reuse.calls`"),
+            (json!({ "calls": 100, "seconds": 0 }), "`instances.reuse.seconds`"),
+            (json!({ "calls": 100, "seconds": 301 }), "`instances.reuse.seconds`"),
+            (json!({ "calls": "100", "seconds": 30 }), "`instances.reuse.calls`"),
+            (json!({ "calls": -1, "seconds": 30 }), "`instances.reuse.calls`"),
+            (json!({ "calls": 100, "seconds": 1.5 }), "`instances.reuse.seconds`"),
+            (json!({ "calls": 100, "seconds": 30, "asCaller": "yes" }), "`instances.reuse.asCaller`"),
+            (json!({ "calls": 100, "seconds": 30, "forever": true }), "forever"),
+            (json!({ "calls": 100 }), "seconds"),
+            (json!([100, 30]), "`instances.reuse`"),
+        ] {
+            let message = parse_manifest(&manifest(reuse)).expect_err("a refusal").message;
+            assert!(message.contains(path), "{path}: {message}");
+        }
     }
 
     #[test]

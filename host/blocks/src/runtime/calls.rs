@@ -1,4 +1,4 @@
-//! Calls. Each runs in a separate instance, within the limits of a call.
+//! Calls. Each runs in an instance that no other call uses at the time, within the limits of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use blockbase_app::{
 use blockbase_telemetry::{BlockUse, CallClock, CallPart};
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::Instance;
-use wasmtime::{CallHook, Store, Trap, UpdateDeadline};
+use wasmtime::{CallHook, Store, Trap};
 
 use super::checks::check_registered;
+use super::guest::{Guest, Reused};
 use super::{Inner, Loaded};
 use crate::engine::Ticking;
 use crate::engine::call_slots::{CallKind, CallSlot};
-use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
+use crate::engine::limits::{CallMemory, LimitHit, RESULT_BYTES_MAX};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::host::call::{CallEnvironment, CallState};
@@ -42,8 +43,13 @@ trait GuestCall: Send + 'static {
         instance: &Instance,
     ) -> impl Future<Output = wasmtime::Result<Self::Output>> + Send;
 
-    /// Checks what the guest returned, and makes the answer of it. `timeout` is the total time of the call.
-    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer>;
+    /// The number of bytes of the result, which has a limit.
+    fn result_bytes(_: &Self::Output) -> usize {
+        0
+    }
+
+    /// Checks what the guest returned, and makes the answer of it.
+    fn answer(output: Self::Output) -> Result<Self::Answer>;
 }
 
 struct Handlers;
@@ -66,7 +72,7 @@ impl GuestCall for Handlers {
         loaded.registry.load(&mut *store, instance)?.call_handlers(store).await
     }
 
-    fn answer(handlers: Self::Output, _: Duration) -> Result<Self::Answer> {
+    fn answer(handlers: Self::Output) -> Result<Self::Answer> {
         Ok(handlers)
     }
 }
@@ -91,11 +97,12 @@ impl GuestCall for Action {
         guest.call_call(store, &self.context, &self.name, &self.input).await
     }
 
-    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer> {
+    fn result_bytes(output: &Self::Output) -> usize {
+        output.as_ref().map_or(0, String::len)
+    }
+
+    fn answer(output: Self::Output) -> Result<Self::Answer> {
         let result = output.map_err(handler_error)?;
-        if result.len() > RESULT_BYTES_MAX {
-            return Err(Failed::Limit(LimitHit::Result).error(timeout));
-        }
         match serde_json::from_str::<serde::de::IgnoredAny>(&result) {
             Ok(_) => Ok(result),
             Err(_) => Err(Error::new(Code::ActionFailed, "The handler's result is not JSON.")),
@@ -118,14 +125,15 @@ impl GuestCall for Hook {
         guest.call_receive(store, &self.context, &self.name, &self.request).await
     }
 
-    fn answer(output: Self::Output, timeout: Duration) -> Result<Self::Answer> {
+    fn result_bytes(output: &Self::Output) -> usize {
+        output.as_ref().ok().and_then(Option::as_ref).map_or(0, |response| response.body.len())
+    }
+
+    fn answer(output: Self::Output) -> Result<Self::Answer> {
         // The handler's own error code does not matter: the sender sees only that the hook failed.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
-        let Some(hooks::Response { status, headers, body }) = output.map_err(failed)? else { return Ok(None) };
-        match body.len() <= RESULT_BYTES_MAX {
-            true => Ok(Some(HookResponse { status, headers, body: body.into() })),
-            false => Err(Failed::Limit(LimitHit::Result).error(timeout)),
-        }
+        let response = output.map_err(failed)?;
+        Ok(response.map(|hooks::Response { status, headers, body }| HookResponse { status, headers, body: body.into() }))
     }
 }
 
@@ -145,7 +153,7 @@ impl GuestCall for Delivery {
         guest.call_deliver(store, &self.context, &self.handler, &self.event, &self.config).await
     }
 
-    fn answer(output: Self::Output, _: Duration) -> Result<Self::Answer> {
+    fn answer(output: Self::Output) -> Result<Self::Answer> {
         output.map_err(handler_error)
     }
 }
@@ -164,6 +172,8 @@ struct CallSettings<'a> {
     /// The counters to which the call's usage is added.
     usage: Option<Arc<HandlerUsage>>,
     clock: CallClock,
+    /// `None` if the call gets a new instance, which is dropped afterwards.
+    reused: Option<Reused>,
 }
 
 /// The end of a call, and the usage of the call.
@@ -253,25 +263,23 @@ fn follow_guest(store: &mut Store<CallState>) {
     });
 }
 
-/// What a call takes from other calls: its memory, its slot, and the ticks.
-type Kept = (Arc<CallMemory>, CallSlot, Ticking);
-
 /// Cuts the requests of the call and drops its handles. Then drops the instance and clears its memory. The answer does not wait
 /// for the memory if there is room for all the memory that one more call may have (`memory_of_a_call` bytes).
 ///
-/// The call keeps its slot and its memory until the end, so a caller cannot pile up instances that are not cleared yet. With less
-/// room the answer waits, because the client's next call could fail for lack of the memory that this call still has.
+/// The call keeps what it takes from other calls until the end: its memory, its slot and the ticks. So a caller cannot pile up
+/// instances that are not cleared yet. With less room the answer waits, because the client's next call could fail for lack of the
+/// memory that this call still has.
 ///
 /// `measured` is the block, if the time is measured.
-fn tear_down(mut store: Store<CallState>, kept: Kept, memory_of_a_call: usize, measured: Option<String>) {
+fn tear_down(mut guest: Guest, held: (CallSlot, Ticking), memory_of_a_call: usize, measured: Option<String>) {
     let begun = Instant::now();
-    store.data_mut().end();
+    guest.store.data_mut().end();
     let ended_in = begun.elapsed();
-    let may_wait = kept.0.may_wait(memory_of_a_call);
+    let may_wait = guest.memory.may_wait(memory_of_a_call);
     let work = move || {
         let begun = Instant::now();
-        drop(store);
-        drop(kept);
+        drop(guest);
+        drop(held);
         if let Some(block) = measured {
             blockbase_telemetry::block_torn_down(&block, ended_in + begun.elapsed());
         }
@@ -295,55 +303,70 @@ impl Inner {
         }
     }
 
-    /// Makes a call in a new instance, when a slot is free. The instance is dropped afterwards. The call ends if its caller stops
-    /// waiting.
+    /// Makes a call when a slot is free. It runs in a new instance, which is dropped afterwards. If the block reuses instances,
+    /// the call may also run in a kept one. The instance is kept again if the call leaves nothing that belongs to it alone. The
+    /// call ends if its caller stops waiting, and its instance with it.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Answer> {
-        let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, mut clock } = settings;
+        let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, mut clock, reused } = settings;
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
         let measured = clock.is_on().then(|| block.to_owned());
-        let memory = CallMemory::new(slot.memory.clone());
+        let kept = reused.as_ref().and_then(|reused| reused.kept(&self.stock));
+        blockbase_telemetry::block_instance(block, kept.is_some());
+        let memory = match &kept {
+            Some(guest) => Arc::clone(&guest.memory),
+            None => CallMemory::new(slot.memory.clone()),
+        };
         let state = CallState::new(service, call_id, self.environment(remaining, &memory, clock));
         let ticking = self.ticker.keep();
         let (engine, memory_of_a_call) = (self.engine.clone(), self.memory_bytes_max);
+        let (stock, executors) = (Arc::clone(&self.stock), Arc::clone(&self.executors));
         let run = async move {
-            // All are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
-            // caller has gone.
-            let kept = (memory, slot, ticking);
-            let mut store = Store::new(&engine, state);
-            store.limiter(|state| state);
-            store.set_hostcall_fuel(HANDED_BYTES_MAX);
-            // At each tick, a running guest yields. It ends if it has exceeded a limit since the last tick.
-            store.set_epoch_deadline(1);
-            store.epoch_deadline_callback(|mut store| match store.data().tripped.hit() {
-                Some(limit) => Err(limit.into()),
-                None => {
-                    // The clock follows the guest only after the start of the component, so a yield during the start counts as
-                    // `instantiate`.
-                    store.data_mut().clock.enter_from(CallPart::Host, CallPart::Queue);
-                    Ok(UpdateDeadline::Yield(1))
+            // Both are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
+            // caller has gone. They are declared before the guest, so that they are dropped after it.
+            let held = (slot, ticking);
+            let mut guest = match kept {
+                Some(mut guest) => {
+                    guest.store.data_mut().renew(state);
+                    guest
                 }
-            });
+                None => Guest::new(&engine, loaded, memory, state),
+            };
+            guest.begin();
             let outcome = timeout_at(deadline, async {
-                let instance = loaded.pre.instantiate_async(&mut store).await?;
-                if store.data().clock.is_on() {
-                    follow_guest(&mut store);
+                let instance = guest.instance().await?;
+                if guest.store.data().clock.is_on() {
+                    follow_guest(&mut guest.store);
                 }
-                call.make(&loaded, &mut store, &instance).await
+                let Guest { loaded, store, .. } = &mut guest;
+                call.make(loaded, store, &instance).await
             })
             .await;
-            let state = store.data_mut();
-            state.finish_streams();
+            let state = guest.store.data_mut();
+            let has_all_lines = state.finish_streams();
             let outcome = match (outcome, state.tripped.hit()) {
                 (Err(_), _) => Err(Failed::Deadline),
                 (Ok(Err(error)), tripped) => Err(Failed::of(error, tripped)),
                 (Ok(Ok(_)), Some(limit)) => Err(Failed::Limit(limit)),
-                (Ok(Ok(value)), None) => Ok(value),
+                (Ok(Ok(output)), None) if C::result_bytes(&output) > RESULT_BYTES_MAX => Err(Failed::Limit(LimitHit::Result)),
+                (Ok(Ok(output)), None) => Ok(output),
             };
-            let (memory_bytes, mut clock) = (kept.0.bytes(), std::mem::take(&mut state.clock));
+            let (memory_bytes, mut clock) = (guest.memory.bytes(), std::mem::take(&mut state.clock));
             clock.enter(CallPart::Teardown);
-            tear_down(store, kept, memory_of_a_call, measured);
+            // After a trap, a limit or the deadline, the state of the guest is unknown.
+            let may_stay = outcome.is_ok() && has_all_lines;
+            let begun = Instant::now();
+            let gone = match reused.filter(|reused| may_stay && guest.may_serve_again(&reused.limits, memory_of_a_call)) {
+                Some(reused) => guest.keep(reused, &stock, &executors),
+                None => Some(guest),
+            };
+            match (gone, measured) {
+                // The guest that goes has the slot of the call until the end, even if it is another one.
+                (Some(guest), measured) => tear_down(guest, held, memory_of_a_call, measured),
+                (None, Some(block)) => blockbase_telemetry::block_torn_down(&block, begun.elapsed()),
+                (None, None) => {}
+            }
             clock.enter(CallPart::Render);
             Ended { outcome, memory_bytes, clock }
         };
@@ -366,7 +389,7 @@ impl Inner {
                 _ => None,
             },
         });
-        let answer = ended.outcome.map_err(|failed| failed.error(timeout)).and_then(|output| C::answer(output, timeout));
+        let answer = ended.outcome.map_err(|failed| failed.error(timeout)).and_then(C::answer);
         ended.clock.record(block);
         answer
     }
@@ -391,6 +414,7 @@ impl Inner {
             timeout,
             usage: None,
             clock: CallClock::default(),
+            reused: None,
         };
         self.run(Arc::clone(loaded), settings, Handlers)
             .await
@@ -401,14 +425,15 @@ impl Inner {
         let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
-        let ActionCall { block, action, input, caller, call_id, timeout, usage } = call;
+        let ActionCall { block, action, input, caller, call_id, timeout, usage, reuse } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
         let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
+        let reused = Reused::of(&block, kind, reuse);
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings =
-            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let (block, usage) = (called.name(), Some(usage));
+        let settings = CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, clock, reused };
         self.run(loaded, settings, work).await
     }
 
@@ -416,16 +441,17 @@ impl Inner {
         let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
-        let HookCall { block, hook, request, caller, call_id, timeout, usage } = call;
+        let HookCall { block, hook, request, caller, call_id, timeout, usage, reuse } = call;
         check_registered(loaded.hooks.is_some(), "hook", &hook)?;
         let HookRequest { method, path, query, headers, body, remote_address } = request;
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
         let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
+        let reused = Reused::of(&block, kind, reuse);
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings =
-            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let (block, usage) = (called.name(), Some(usage));
+        let settings = CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, clock, reused };
         self.run(loaded, settings, work).await
     }
 
@@ -433,7 +459,7 @@ impl Inner {
         let clock = CallClock::start();
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.block, deadline).await?;
-        let EventCall { block, handler, event, attempt, config, caller, call_id, timeout, usage } = call;
+        let EventCall { block, handler, event, attempt, config, caller, call_id, timeout, usage, reuse } = call;
         check_registered(loaded.subscriptions.is_some(), "subscription handler", &handler)?;
         let event = subscriptions::Event {
             id: event.id,
@@ -445,9 +471,10 @@ impl Inner {
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
         let called = Arc::clone(&block);
         let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
+        let reused = Reused::of(&block, kind, reuse);
         let service = Some(Service { app: self.app()?, block, caller });
-        let settings =
-            CallSettings { service, block: called.name(), kind, owner, call_id, deadline, timeout, usage: Some(usage), clock };
+        let (block, usage) = (called.name(), Some(usage));
+        let settings = CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, clock, reused };
         self.run(loaded, settings, work).await
     }
 }

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::condition_words::{said, said_fields};
 use super::terminal::inert;
 
-/// Lines that describe the members `permissions`, `subscriptions`, `webhooks`, `actions` and `hooks` of a manifest or an installed block.
+/// Lines that describe the members `permissions`, `subscriptions`, `webhooks`, `actions`, `hooks` and `instances` of a manifest or an
+/// installed block. `instances` is the reuse that takes effect.
 pub(super) fn described(block: &Value) -> Vec<String> {
     let mut lines = permissions(&block["permissions"]);
     if lines.is_empty() {
@@ -22,14 +23,30 @@ pub(super) fn described(block: &Value) -> Vec<String> {
     section(&mut lines, "It receives requests from anybody, without a sign-in, by hooks:", &block["hooks"], |hook| {
         with_description(text(&hook["name"]), hook)
     });
+    lines.extend(reuse(&block["instances"]["reuse"]));
     lines
 }
 
-/// Lines that describe what an upgrade needs in addition: `{ data, secrets, http, subscriptions, webhooks }`.
+/// Lines that describe what an upgrade needs in addition: `{ data, secrets, http, subscriptions, webhooks, instances }`.
 pub(super) fn additions(added: &Value) -> Vec<String> {
     let mut lines = permissions(added);
     lines.extend(events(added));
+    lines.extend(added["instances"].as_array().into_iter().flatten().flat_map(reuse));
     lines
+}
+
+/// Lines that describe the reuse of instances: `{ calls, seconds, asCaller }`. No lines if each call gets a new instance.
+fn reuse(reuse: &Value) -> Vec<String> {
+    if !reuse.is_object() {
+        return Vec::new();
+    }
+    let calls = match reuse["asCaller"] == true {
+        false => "one call to the next, whoever makes them",
+        true => "one call to the next call of the same caller",
+    };
+    let (most, seconds) = (text(&reuse["calls"]), text(&reuse["seconds"]));
+    let waits = format!("an instance serves up to {most} calls, and waits up to {seconds} s for the next one");
+    vec!["It reuses its instances:".to_owned(), format!("  state can pass from {calls}; {waits}")]
 }
 
 /// Lines that describe the events that a block gets, and the events that its webhooks send.
@@ -126,6 +143,7 @@ mod tests {
             "webhooks": [{ "name": "audit", "url": "https://a.example", "topics": ["data.#"] }],
             "actions": [{ "name": "quote", "description": "A price.\u{1b}[2J", "rbac": { "resource": "orders:quotes", "action": "read" } }],
             "hooks": [{ "name": "stripe", "description": "" }],
+            "instances": { "reuse": { "calls": 1000, "seconds": 30 } },
         });
         let said = described(&manifest).join("\n");
         assert_eq!(
@@ -138,12 +156,17 @@ mod tests {
              It gets events:\n  data.order.#, handled by `index`\n\
              It sends events out, by webhooks:\n  audit: data.# to https://a.example\n\
              It offers actions:\n  quote, for callers with read on `orders:quotes`: A price.\\u{1b}[2J\n\
-             It receives requests from anybody, without a sign-in, by hooks:\n  stripe"
+             It receives requests from anybody, without a sign-in, by hooks:\n  stripe\n\
+             It reuses its instances:\n  state can pass from one call to the next, whoever makes them; an instance serves up to \
+             1000 calls, and waits up to 30 s for the next one"
         );
-        let added = json!({ "secrets": ["A"], "webhooks": manifest["webhooks"] });
+        let reuse = json!({ "calls": 2, "seconds": 1, "asCaller": true });
+        let added = json!({ "secrets": ["A"], "webhooks": manifest["webhooks"], "instances": [reuse] });
         assert_eq!(
             additions(&added).join("\n"),
-            "It reads secrets, once you set them:\n  A\nIt sends events out, by webhooks:\n  audit: data.# to https://a.example"
+            "It reads secrets, once you set them:\n  A\nIt sends events out, by webhooks:\n  audit: data.# to https://a.example\n\
+             It reuses its instances:\n  state can pass from one call to the next call of the same caller; an instance serves up to \
+             2 calls, and waits up to 1 s for the next one"
         );
         assert_eq!(described(&json!({})), ["It asks for no data, no secrets and no outbound calls."]);
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use blockbase_app::Manifest;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::client::{Api, Reply};
 use super::oci::{self, RegistryAccess};
@@ -46,7 +46,8 @@ impl Package {
 
     /// Describes the block and what it would get, line by line.
     fn described(&self) -> Result<Vec<String>, Problem> {
-        let manifest = serde_json::to_value(&self.manifest).map_err(|error| error.to_string())?;
+        let mut manifest = serde_json::to_value(&self.manifest).map_err(|error| error.to_string())?;
+        manifest["instances"] = json!({ "reuse": self.manifest.reuse() });
         let mut heading = self.title();
         if !self.manifest.description.is_empty() {
             heading.push_str(&format!(": {}", inert(&self.manifest.description)));

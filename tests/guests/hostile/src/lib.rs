@@ -4,6 +4,7 @@ mod answers;
 mod bombs;
 mod records;
 mod requests;
+mod state;
 
 use blockbase_sdk::{Context, Error, action, block};
 use serde_json::Value;
@@ -37,4 +38,8 @@ block!(
     answers::refuse,
     answers::panic,
     answers::slow,
+    state::count,
+    state::count_slowly,
+    state::count_request,
+    state::count_event,
 );

@@ -83,7 +83,7 @@ on_both_engines! {
 
         // The same file again has no differences. Another version has some, and shows which of them need consent.
         let same = inspected(&admin, file).await;
-        let nothing = json!({ "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [] });
+        let nothing = json!({ "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [], "instances": [] });
         assert_eq!((&same["differences"], &same["newPermissions"]), (&json!([]), &nothing));
         let next = listener(json!({
             "version": "0.2.0",

@@ -1,0 +1,146 @@
+//! A guest: an instance of a component with its store, in which calls run one after the other.
+//!
+//! Usually a guest serves one call. If the block's manifest asks for reuse, and the call left nothing that belongs to it alone,
+//! the guest is kept for a further call.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use blockbase_app::{InstalledBlock, Reuse, ReuseScope};
+use blockbase_telemetry::CallPart;
+use tokio::time::Instant;
+use wasmtime::component::Instance;
+use wasmtime::{Engine, Store, UpdateDeadline};
+
+use super::Loaded;
+use crate::engine::call_slots::CallKind;
+use crate::engine::executors::Executors;
+use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, TABLE_ELEMENTS_MAX};
+use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock};
+use crate::host::call::CallState;
+
+/// A guest is kept only if its memory and its tables have grown by at most this share of what a call may have, since its start.
+const GROWTH_SHARE: usize = 8;
+
+/// Memory and tables never shrink. So the fields are dropped in this order, and the memory counts until it is cleared.
+pub(super) struct Guest {
+    pub(super) store: Store<CallState>,
+    /// `None` until the first call makes the instance.
+    started: Option<Started>,
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) memory: Arc<CallMemory>,
+    /// The number of calls that have begun.
+    calls: u32,
+    /// The calls that may use the instance. `None` if only one may.
+    scope: Option<ReuseScope>,
+}
+
+/// An instance, and its sizes right after its start.
+struct Started {
+    instance: Instance,
+    memory_bytes: usize,
+    table_elements: usize,
+}
+
+/// Whether and how the instance of a call is reused.
+pub(super) struct Reused {
+    pub(super) block: Arc<InstalledBlock>,
+    pub(super) kind: CallKind,
+    pub(super) limits: Reuse,
+    pub(super) scope: ReuseScope,
+}
+
+impl Reused {
+    /// `None` if the call gets a new instance, which is dropped afterwards.
+    pub(super) fn of(block: &Arc<InstalledBlock>, kind: CallKind, scope: Option<ReuseScope>) -> Option<Reused> {
+        Some(Reused { limits: block.manifest.reuse()?, block: Arc::clone(block), kind, scope: scope? })
+    }
+
+    /// A guest that serves this call as its next one, if one is kept.
+    pub(super) fn kept(&self, stock: &Stock<InstalledBlock, Guest>) -> Option<Guest> {
+        stock.take(&self.block, self.kind, |guest| match &guest.scope {
+            Some(scope) if scope.includes(&self.scope) => Fit::Yes,
+            Some(scope) if !scope.is_ended_by(&self.scope) => Fit::No,
+            _ => Fit::Never,
+        })
+    }
+}
+
+impl Guest {
+    /// A guest without an instance, for its first call.
+    pub(super) fn new(engine: &Engine, loaded: Arc<Loaded>, memory: Arc<CallMemory>, state: CallState) -> Guest {
+        let mut store = Store::new(engine, state);
+        store.limiter(|state| state);
+        // At each tick, a running guest yields. It ends if it has exceeded a limit since the last tick.
+        store.epoch_deadline_callback(|mut store| match store.data().tripped.hit() {
+            Some(limit) => Err(limit.into()),
+            None => {
+                // The clock follows the guest only after the start of the component, so a yield during the start counts as
+                // `instantiate`.
+                store.data_mut().clock.enter_from(CallPart::Host, CallPart::Queue);
+                Ok(UpdateDeadline::Yield(1))
+            }
+        });
+        Guest { store, started: None, loaded, memory, calls: 0, scope: None }
+    }
+
+    /// Begins a call: gives it all that a call may use.
+    pub(super) fn begin(&mut self) {
+        self.calls += 1;
+        self.store.set_hostcall_fuel(HANDED_BYTES_MAX);
+        self.store.set_epoch_deadline(1);
+    }
+
+    /// The instance. The first call makes it.
+    pub(super) async fn instance(&mut self) -> wasmtime::Result<Instance> {
+        if let Some(started) = &self.started {
+            return Ok(started.instance);
+        }
+        let instance = self.loaded.pre.instantiate_async(&mut self.store).await?;
+        let (memory_bytes, table_elements) = (self.memory.bytes(), self.store.data().table_elements());
+        self.started = Some(Started { instance, memory_bytes, table_elements });
+        Ok(instance)
+    }
+
+    /// Whether the guest may be kept after a call that succeeded. `memory_of_a_call` is the number of bytes that a call may
+    /// have.
+    pub(super) fn may_serve_again(&mut self, limits: &Reuse, memory_of_a_call: usize) -> bool {
+        let Some(started) = &self.started else { return false };
+        let state = self.store.data_mut();
+        self.calls < limits.calls
+            && self.memory.bytes().saturating_sub(started.memory_bytes) <= memory_of_a_call / GROWTH_SHARE
+            && state.table_elements().saturating_sub(started.table_elements) <= TABLE_ELEMENTS_MAX / GROWTH_SHARE
+            && state.has_only_standard_streams()
+    }
+
+    /// Keeps the guest for a further call, without what belongs to its last call. Returns a guest that has to go for it, which may
+    /// be this one.
+    pub(super) fn keep(
+        mut self,
+        reused: Reused,
+        stock: &Arc<Stock<InstalledBlock, Guest>>,
+        executors: &Executors,
+    ) -> Option<Guest> {
+        self.store.data_mut().rest();
+        let Reused { block, kind, limits, scope } = reused;
+        self.scope = Some(scope);
+        let until = Instant::now() + Duration::from_secs(limits.seconds.into());
+        let memory = Arc::clone(&self.memory);
+        let put = stock.put(&block, kind, until, memory, self);
+        if put.begins_sweeps {
+            executors.spawn(sweep(Arc::downgrade(stock)));
+        }
+        put.displaced
+    }
+}
+
+/// Drops the guests that have waited too long, as long as there are any.
+async fn sweep(stock: Weak<Stock<InstalledBlock, Guest>>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        match stock.upgrade() {
+            Some(stock) if stock.sweep() => {}
+            _ => return,
+        }
+    }
+}
