@@ -839,7 +839,7 @@ test("of a million rows, each page and the last row are one step away", async ()
   await turn(page, "Next");
   await isFirst(page, 300_050);
   await jump(20_000);
-  await isLoaded(999_999);
+  await isFirst(page, 999_950);
   await shows(page, "999,951–1,000,000 of 1,000,000");
   await grid(page).focus();
   await page.keyboard.press("Control+Home");
