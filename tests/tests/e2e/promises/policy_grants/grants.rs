@@ -269,12 +269,6 @@ impl Caller {
         self.together(object, action).iter().any(lists)
     }
 
-    /// Whether a grant for this action lists all fields.
-    pub(super) fn may_write_all(&self, object: usize, action: &str) -> bool {
-        let lists_all = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.write == Fields::All);
-        self.together(object, action).iter().any(lists_all)
-    }
-
     /// Whether a grant for this action names a variable without a value.
     pub(super) fn has_valueless(&self, object: usize, action: &str) -> bool {
         let is_valueless = |part: &Part| matches!(part, Part::Valueless);
