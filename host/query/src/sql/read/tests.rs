@@ -62,7 +62,7 @@ fn a_page_far_from_the_first_row_is_read_by_ids() {
 fn hidden_cells_are_never_read_by_ids() {
     // The caller reads `rank` only in some rows.
     let grants = json!([
-        { "resource": "task", "actions": ["read"], "fields": ["title"] },
+        { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } },
         { "resource": "task", "actions": ["read"], "where": { "title": "a" } },
     ]);
     let far = written_for(grants, &[("offset", "5000")]);
