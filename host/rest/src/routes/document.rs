@@ -89,7 +89,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     auth::document::describe(&mut paths);
     me::document::describe(&mut paths);
     accounts::document::describe(&mut paths);
-    events::document::describe(&mut paths);
+    events::describe(&mut paths);
     tasks::describe(&mut paths);
     let (paths, of_answers) = paths.into_parts();
     components.schemas.extend(carried);
