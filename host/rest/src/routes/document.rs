@@ -81,13 +81,14 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::describe(&mut paths);
     of_service::probes_document::describe(&mut paths);
+    me::describe_instance(&mut paths);
     of_service::document::describe(&mut paths);
     blocks::document::describe(&mut paths);
     blocks::document::describe_hooks(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);
     auth::document::describe(&mut paths);
-    me::document::describe(&mut paths);
+    me::describe(&mut paths);
     accounts::document::describe(&mut paths);
     events::describe(&mut paths);
     tasks::describe(&mut paths);

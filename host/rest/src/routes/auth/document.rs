@@ -1,6 +1,6 @@
-//! Describes sign-up, sign-in and sign-out, and the operation that shows the caller's identity.
+//! Describes sign-up, sign-in and sign-out, and what users do with their own account.
 
-use blockbase_app::{CurrentSession, ListedSession, MeAnswer};
+use blockbase_app::{CurrentSession, ListedSession};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
@@ -17,7 +17,6 @@ use crate::routes::auth::reset::{ResetBody, ResetRequestBody};
 use crate::routes::auth::sessions::RevokeBody;
 use crate::routes::auth::sign::{SignInBody, SignUpBody};
 use crate::routes::auth::verify::VerificationBody;
-use crate::routes::me::{ClaimBody, ClaimedAnswer};
 
 pub(crate) fn schemas() -> Value {
     json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
@@ -85,25 +84,6 @@ pub(crate) fn describe(paths: &mut Paths) {
     profile(paths);
     own_account(paths);
     mail(paths);
-    let me = operation("me", "Ask who the caller is", Caller::Anyone)
-        .describe("Accepts any kind of credential. An invalid credential gets a normal response, not an error.")
-        .without(&[401])
-        .answers(
-            200,
-            "Whether the credential is valid. The other members are present only if `authenticated` is true.",
-            of::<MeAnswer>(),
-        );
-    paths.add("get", "/api/v1/me", me);
-    let claim = operation("claim", "Claim the account that was made at boot", Caller::Session)
-        .describe(
-            "Only the session that signed in with the bootstrap password can claim the account. Every other session of \
-            the account ends. The response is 409 `no_pending_claim` if there is no account to claim, or if another request \
-            claimed it first.",
-        )
-        .json_body(body_of::<ClaimBody>())
-        .problems(&[409])
-        .answers_data(200, "The account is claimed.", of::<ClaimedAnswer>());
-    paths.add("post", "/api/v1/admin/claim", claim);
 }
 
 fn operation(verb: &str, summary: &str, caller: Caller) -> Operation {

@@ -1,19 +1,12 @@
-//! Describes the operations about the service itself: its public data, its settings and its state.
+//! Describes the operations about the service itself: its settings and its state.
 
-use blockbase_app::{InstanceAnswer, ListedSetting, StatusAnswer};
+use blockbase_app::{ListedSetting, StatusAnswer};
 
 use crate::openapi::answers::of;
 use crate::openapi::components::list_of;
-use crate::openapi::operation::{Caller, Operation, Paths};
+use crate::openapi::operation::{Operation, Paths};
 
 pub(crate) fn describe(paths: &mut Paths) {
-    let instance = Operation::new("service.instance", "service", "Ask how people sign in here")
-        .describe("For clients that show a sign-in form. The operation ignores credentials.")
-        .called_by(Caller::Unseen)
-        .without(&[401])
-        .answers(200, "The ways to sign in and sign up that are open.", of::<InstanceAnswer>());
-    paths.add("get", "/api/v1/instance", instance);
-
     let settings = Operation::new("service.settings", "service", "List the settings")
         .describe(
             "Lists every environment variable of the server and the value in effect. Needs read on `settings`. No secret \
