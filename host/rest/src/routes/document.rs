@@ -64,7 +64,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         data::where_document::schemas(),
         schema::schemas(),
         auth::document::schemas(),
-        accounts::document::schemas(),
+        accounts::roles::schemas(),
     ] {
         components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
     }
@@ -89,7 +89,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     surfaces::mcp_document::describe(&mut paths);
     auth::document::describe(&mut paths);
     me::describe(&mut paths);
-    accounts::document::describe(&mut paths);
+    accounts::describe(&mut paths);
     events::describe(&mut paths);
     tasks::describe(&mut paths);
     let (paths, of_answers) = paths.into_parts();
