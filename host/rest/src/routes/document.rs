@@ -63,7 +63,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         data::filters_document::schemas(),
         data::where_document::schemas(),
         schema::schemas(),
-        auth::document::schemas(),
+        auth::sign::schemas(),
         accounts::roles::schemas(),
     ] {
         components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
@@ -87,7 +87,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     blocks::document::describe_hooks(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);
-    auth::document::describe(&mut paths);
+    auth::describe(&mut paths);
     me::describe(&mut paths);
     accounts::describe(&mut paths);
     events::describe(&mut paths);
