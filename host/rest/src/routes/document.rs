@@ -83,8 +83,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     of_service::probes_document::describe(&mut paths);
     me::describe_instance(&mut paths);
     of_service::document::describe(&mut paths);
-    blocks::document::describe(&mut paths);
-    blocks::document::describe_hooks(&mut paths);
+    blocks::describe(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);
     auth::describe(&mut paths);
