@@ -71,13 +71,13 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     let mut carried = Map::new();
     components.schemas.values_mut().for_each(|schema| take_components(schema, &mut carried));
     let mut tags: Vec<Value> = Vec::new();
-    data::document::discovery(&mut paths);
+    data::discover::describe(&mut paths);
     for (name, _) in &visible.objects {
         let Some(object) = visible.registry.object(name) else { continue };
         tags.push(data::document::object_tag(object));
         data::document::object(&mut paths, &mut components, visible, object, service.bulk_records_max);
     }
-    data::document::batch(&mut paths, service.bulk_records_max);
+    data::batch::describe(&mut paths, service.bulk_records_max);
     blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::describe(&mut paths);
     of_service::probes_document::describe(&mut paths);
