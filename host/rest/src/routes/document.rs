@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::answers::take_components;
 use crate::openapi::components;
 use crate::openapi::operation::Paths;
-use crate::routes::{accounts, auth, blocks, data, events, me, schema, service as of_service, surfaces, tasks};
+use crate::routes::{accounts, auth, blocks, data, events, me, openapi, schema, service as of_service, surfaces, tasks};
 
 /// The settings of the service that the document shows.
 pub(crate) struct Service {
@@ -80,9 +80,10 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     data::batch::describe(&mut paths, service.bulk_records_max);
     blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::describe(&mut paths);
-    of_service::probes_document::describe(&mut paths);
+    openapi::describe(&mut paths);
+    of_service::health::describe(&mut paths);
     me::describe_instance(&mut paths);
-    of_service::document::describe(&mut paths);
+    of_service::settings::describe(&mut paths);
     blocks::describe(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);
