@@ -2,7 +2,6 @@
 
 mod answers;
 mod confirm_page;
-pub(crate) mod document;
 mod mail_links;
 mod own_account;
 mod profile;
@@ -10,11 +9,12 @@ mod request;
 mod reset;
 mod responses;
 mod sessions;
-mod sign;
+pub(crate) mod sign;
 mod verify;
 
 pub use mail_links::mail_links;
 
+use crate::openapi::operation::Paths;
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -24,4 +24,15 @@ pub(crate) fn routes() -> Routes {
         .merge(verify::routes())
         .merge(reset::routes())
         .merge(own_account::routes())
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    sign::describe(paths);
+    sessions::describe(paths);
+    profile::describe_password(paths);
+    reset::describe(paths);
+    profile::describe(paths);
+    own_account::describe(paths);
+    reset::describe_request(paths);
+    verify::describe(paths);
 }

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod bulk;
 pub(crate) mod create;
 pub(crate) mod delete;
+mod described;
 pub(crate) mod discover;
 pub(crate) mod document;
 mod expansion;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::answers::take_components;
 use crate::openapi::components;
 use crate::openapi::operation::Paths;
-use crate::routes::{accounts, auth, blocks, data, events, me, schema, service as of_service, surfaces, tasks};
+use crate::routes::{accounts, auth, blocks, data, events, me, openapi, schema, service as of_service, surfaces, tasks};
 
 /// The settings of the service that the document shows.
 pub(crate) struct Service {
@@ -63,33 +63,34 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         data::filters_document::schemas(),
         data::where_document::schemas(),
         schema::schemas(),
-        auth::document::schemas(),
-        accounts::document::schemas(),
+        auth::sign::schemas(),
+        accounts::roles::schemas(),
     ] {
         components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
     }
     let mut carried = Map::new();
     components.schemas.values_mut().for_each(|schema| take_components(schema, &mut carried));
     let mut tags: Vec<Value> = Vec::new();
-    data::document::discovery(&mut paths);
+    data::discover::describe(&mut paths);
     for (name, _) in &visible.objects {
         let Some(object) = visible.registry.object(name) else { continue };
         tags.push(data::document::object_tag(object));
         data::document::object(&mut paths, &mut components, visible, object, service.bulk_records_max);
     }
-    data::document::batch(&mut paths, service.bulk_records_max);
+    data::batch::describe(&mut paths, service.bulk_records_max);
     blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::describe(&mut paths);
-    of_service::probes_document::describe(&mut paths);
-    of_service::document::describe(&mut paths);
-    blocks::document::describe(&mut paths);
-    blocks::document::describe_hooks(&mut paths);
+    openapi::describe(&mut paths);
+    of_service::health::describe(&mut paths);
+    me::describe_instance(&mut paths);
+    of_service::settings::describe(&mut paths);
+    blocks::describe(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);
-    auth::document::describe(&mut paths);
-    me::document::describe(&mut paths);
-    accounts::document::describe(&mut paths);
-    events::document::describe(&mut paths);
+    auth::describe(&mut paths);
+    me::describe(&mut paths);
+    accounts::describe(&mut paths);
+    events::describe(&mut paths);
     tasks::describe(&mut paths);
     let (paths, of_answers) = paths.into_parts();
     components.schemas.extend(carried);

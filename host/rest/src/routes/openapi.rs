@@ -10,11 +10,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::Visible;
 use blockbase_app::schema::Error;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::edge::security_headers;
+use crate::openapi::operation::{Caller, Operation, Paths, header_parameter, headers};
 use crate::request::extract::Authenticated;
 use crate::request::precondition::IfNoneMatch;
 use crate::routes::document;
@@ -72,4 +74,21 @@ pub(crate) async fn handle(
     // Callers see different documents under the same URL.
     headers.insert(header::VARY, security_headers::CREDENTIALS);
     Ok(response)
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let known =
+        header_parameter("If-None-Match", "The `ETag` of a document that the client already has.", json!({ "type": "string" }));
+    let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
+    let document = json!({ "application/json": { "schema": { "type": "object" } } });
+    let openapi = Operation::new("service.openapi", "service", "Get this document")
+        .describe(
+            "An OpenAPI 3.1 document of the objects and actions that the caller may know of. It changes at once with the \
+            schema.",
+        )
+        .called_by(Caller::Granted)
+        .parameter(known)
+        .problems(&[304])
+        .response(200, json!({ "description": "The document.", "headers": headers(&tagged), "content": document }));
+    paths.add("get", "/api/v1/openapi.json", openapi);
 }

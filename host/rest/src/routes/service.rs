@@ -1,9 +1,7 @@
 //! The service itself: settings, status, metrics and probes.
 
-pub(crate) mod document;
 pub(crate) mod health;
 pub(crate) mod metrics;
-pub(crate) mod probes_document;
 pub(crate) mod settings;
 
 use crate::routing::Routes;

@@ -4,17 +4,25 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::schema::{Code, Error};
-use blockbase_app::{NewUser, OnDeletion, ROLES_OF_USER_MAX, USER_NAME_CHARS_MAX, UserChanges, UserSearch};
+use blockbase_app::schema::{Code, Error, Resource};
+use blockbase_app::{
+    InvitationAnswer, ManagedUserAnswer, NewUser, OnDeletion, PasswordLinkAnswer, ROLES_OF_USER_MAX, SESSIONS_OF_USER_MAX,
+    USER_NAME_CHARS_MAX, UserChanges, UserSearch, UserSessionAnswer,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
 use crate::request::admission::{AllUsers, Create, Delete, Granted, Read, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{Operator, PathParts, QueryPairs};
+use crate::routes::data::filters_document::paging_parameters;
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -220,4 +228,129 @@ pub(crate) async fn take_role(
 ) -> Result<StatusCode, ApiError> {
     state.app.take_role(&caller, &id, &role).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Users, "users", verb, summary);
+    let user = || path_parameter("id", "The user's id.", json!({ "type": "string" }));
+    let search = query_parameter(
+        "search",
+        "Only users whose address or name contains this text. Case is ignored.",
+        json!({ "type": "string" }),
+    );
+    let list = operation("list", "List the users, newest first")
+        .describe(
+            "If the caller's grants on `users` have conditions or fields, the list has only the users and the members that these \
+            grants allow, and `role` is refused with 403.",
+        )
+        .parameter(search)
+        .parameter(query_parameter("role", "Only users who have the role with this id or name.", json!({ "type": "string" })))
+        .parameters(paging_parameters())
+        .problems(&[400])
+        .answers_page("A page of users.", of::<ManagedUserAnswer>());
+    paths.add("get", "/api/v1/users", list);
+    let create = operation("create", "Create an account for a user")
+        .describe(
+            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is \
+            valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every \
+            right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has \
+            signed up.",
+        )
+        .json_body(body_of::<NewUserBody>())
+        .problems(&[409])
+        .answers(201, "The user, and the link to set the password.", of::<InvitationAnswer>());
+    paths.add("post", "/api/v1/users", create);
+    let base = "/api/v1/users/{id}";
+    let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
+    let update = operation("update", "Change or ban a user")
+        .describe(
+            "The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. \
+            Things that a banned user made are suspended.",
+        )
+        .parameter(user())
+        .json_body(body_of::<UserBody>())
+        .problems(&[404, 409])
+        .answers_data(200, "The user as they are now.", of::<ManagedUserAnswer>());
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a user")
+        .describe(
+            "Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their \
+            stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in `things`, \
+            if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what happens to them. It \
+            is 403 if the user has a right that the caller does not have.",
+        )
+        .parameter(user())
+        .parameter(query_parameter(
+            "handOverTo",
+            "The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must \
+            have the rights that these things need. A caller who names another user needs `update` on `users`, and every right \
+            that the named user has.",
+            json!({ "type": "string" }),
+        ))
+        .parameter(query_parameter(
+            "suspend",
+            "Suspends the things that the deleted user made until another user adopts them. Cannot be combined with \
+                `handOverTo`.",
+            json!({ "type": "boolean", "default": false }),
+        ))
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user is deleted.");
+    paths.add("delete", base, delete);
+    let password_link = operation("createPasswordLink", "Make a link to set a user's password")
+        .describe(
+            "Somebody who has the link can set the password once. Only this response shows the link. It is valid for an hour, or \
+            for seven days if the user has no password yet. An earlier link of the user no longer works. Needs update on \
+            `users`, and every right that the user has, now and when the link is used. The response is 409 for a guest and for a \
+            banned user.",
+        )
+        .parameter(user())
+        .problems(&[400, 404, 409])
+        .answers_data(201, "The link.", of::<PasswordLinkAnswer>());
+    paths.add("post", "/api/v1/users/{id}/password-link", password_link);
+    let sessions = "/api/v1/users/{id}/sessions";
+    let list = operation("listSessions", "List a user's sessions, newest first")
+        .parameter(user())
+        .parameters(paging_parameters())
+        .problems(&[400, 404])
+        .answers_page(
+            &format!("A page of the sessions that have not expired. A user has at most {SESSIONS_OF_USER_MAX} sessions."),
+            of::<UserSessionAnswer>(),
+        );
+    paths.add("get", sessions, list);
+    let end_all = operation("endSessions", "End all sessions of a user")
+        .describe(
+            "This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs \
+            update on `users`. The response is 403 if the user has a right that the caller does not have.",
+        )
+        .parameter(user())
+        .problems(&[400, 404])
+        .answers_data(200, "The number of sessions that ended.", of::<EndedAnswer>());
+    paths.add("delete", sessions, end_all);
+    let end = operation("endSession", "End a session of a user")
+        .describe(
+            "Open streams of the session end too. Needs update on `users`. The response is 403 if the user has a right that the \
+            caller does not have.",
+        )
+        .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
+        .problems(&[400, 404])
+        .answers_nothing(204, "The session has ended.");
+    paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
+    let give = operation("giveRole", "Give a user a role")
+        .describe(format!(
+            "Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if \
+            the user has {ROLES_OF_USER_MAX} roles already.",
+        ))
+        .parameter(user())
+        .json_body(body_of::<RoleBody>())
+        .problems(&[404, 409])
+        .answers_data(200, "The user with their roles.", of::<ManagedUserAnswer>());
+    paths.add("post", "/api/v1/users/{id}/roles", give);
+    let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
+    let take = operation("takeRole", "Take a role away from a user")
+        .describe("Needs update on `users`, and every right that the user has.")
+        .parameters([user(), role])
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user no longer has the role.");
+    paths.add("delete", "/api/v1/users/{id}/roles/{role}", take);
 }

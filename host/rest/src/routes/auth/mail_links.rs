@@ -1,8 +1,11 @@
-//! The links in mails.
+//! The links in mails, and the parameters of the routes that they lead to.
 
 use std::sync::Arc;
 
 use blockbase_app::{MailKind, MailLink};
+use serde_json::{Value, json};
+
+use crate::openapi::operation::query_parameter;
 
 /// The page where a link ends if nothing names one.
 const HOME: &str = "/";
@@ -23,4 +26,17 @@ pub fn mail_links(base: String, set_password: String) -> MailLink {
             }
         }
     })
+}
+
+/// The parameters of a route that a mailed link leads to.
+pub(super) fn link_parameters() -> [Value; 2] {
+    let token = json!({
+        "name": "token",
+        "in": "query",
+        "required": true,
+        "description": "The token of the link.",
+        "schema": { "type": "string" },
+    });
+    let page = "The page to go to: a path of this server, or a URL of a trusted origin.";
+    [token, query_parameter("callbackURL", page, json!({ "type": "string" }))]
 }

@@ -1,4 +1,4 @@
-//! The body and the client of an account request.
+//! The body and the client of an account request, and the beginning of its document.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::AppState;
 use crate::answer::auth::AuthError;
+use crate::openapi::operation::{Caller, Operation};
 use crate::request::body::{media_type, read_within};
 use crate::request::extract::RequestInfo;
 
@@ -100,4 +101,9 @@ pub(super) fn client(credentials: Credentials, headers: &HeaderMap, info: &Reque
 /// The languages that a browser names.
 pub(super) fn languages(headers: &HeaderMap) -> Option<String> {
     headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The beginning of the document of an operation below `/api/auth`.
+pub(super) fn operation(verb: &str, summary: &str, caller: Caller) -> Operation {
+    Operation::new(format!("auth.{verb}"), "auth", summary).called_by(caller)
 }

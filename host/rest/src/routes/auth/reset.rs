@@ -9,15 +9,19 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use url::Url;
 
 use super::answers::{DoneAnswer, ResetRequestedAnswer};
-use super::request::{AuthBody, client, languages};
+use super::request::{AuthBody, client, languages, operation};
 use super::responses::leads_to;
 use super::sign::callback;
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::operation::{Caller, Paths, headers, path_parameter, query_parameter};
 use crate::request::admission::Anyone;
 use crate::request::extract::{PathParts, QueryPairs, RequestInfo};
 use crate::routing::Routes;
@@ -124,6 +128,56 @@ pub(super) fn header_of(page: &str) -> Option<HeaderValue> {
         }
     }
     HeaderValue::from_str(&location).ok()
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let open = operation("openResetLink", "Follow a link to set a password", Caller::Unseen)
+        .describe(
+            "Redirects to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The \
+            link stays valid. The response is 403 `INVALID_CALLBACK_URL` if the page does not belong to a trusted origin.",
+        )
+        .parameter(path_parameter("token", "The token of the link.", json!({ "type": "string" })))
+        .parameter(json!({
+            "name": "callbackURL",
+            "in": "query",
+            "required": true,
+            "description": "The page where the password is set: a path of this server, or a URL of a trusted origin.",
+            "schema": { "type": "string" },
+        }))
+        .without(&[401])
+        .problems(&[400, 507])
+        .response(
+            302,
+            json!({ "description": "The page where the password is set.", "headers": headers(&[("Location", "Location")]) }),
+        );
+    paths.add("get", "/api/auth/reset-password/{token}", open);
+    let set = operation("resetPassword", "Set a password with a link", Caller::Unseen)
+        .describe(
+            "The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the \
+            token is unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, \
+            `PASSWORD_TOO_LONG`, `PASSWORD_COMPROMISED`) leaves the token valid. Wrong tokens count like wrong passwords: too \
+            many of them get 429.",
+        )
+        .parameter(query_parameter("token", "The token, if the body has none.", json!({ "type": "string" })))
+        .json_body(body_of::<ResetBody>())
+        .without(&[401])
+        .answers(200, "The password is set.", of::<DoneAnswer>());
+    paths.add("post", "/api/auth/reset-password", set);
+}
+
+/// The request of a link. If the server sends no mail, it answers 404.
+pub(crate) fn describe_request(paths: &mut Paths) {
+    let request = operation("requestPasswordReset", "Ask for a link to set another password", Caller::Unseen)
+        .describe(
+            "The server mails the link. The response is the same, in the same time, whether or not an account has the address. One address \
+            gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`), and 403 \
+            `INVALID_REDIRECT_URL` if the page is not of a trusted origin.",
+        )
+        .json_body(body_of::<ResetRequestBody>())
+        .without(&[401])
+        .problems(&[404])
+        .answers(200, "The link is mailed if an account has the address.", of::<ResetRequestedAnswer>());
+    paths.add("post", "/api/auth/request-password-reset", request);
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
-//! Responses that give a session to a client, or take it back, and those that lead to a page.
+//! Responses that give a session to a client, or take it back, with their documents, and those that lead to a page.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::SignedIn;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::answers::SessionGoneAnswer;
 use crate::AppState;
 use crate::answer::auth::show_token;
+use crate::openapi::answers::of;
+use crate::openapi::operation::headers;
 
 /// A response that leads a browser to a page. The address of the request contains a token, so the browser must not show it to the
 /// page as its referrer.
@@ -42,4 +45,22 @@ pub(super) fn without_session(state: &AppState, mut response: Response) -> Respo
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
+}
+
+/// The document of a response that gives a session to the client.
+pub(super) fn session_response(answer: Value) -> Value {
+    json!({
+        "description": "The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie.",
+        "headers": headers(&[("Set-Cookie", "SetCookie"), ("set-auth-token", "SetAuthToken")]),
+        "content": { "application/json": { "schema": answer } },
+    })
+}
+
+/// The document of a response `{ "success": true }` that removes the cookie.
+pub(super) fn cookie_taken_back(description: &str) -> Value {
+    json!({
+        "description": description,
+        "headers": headers(&[("Set-Cookie", "SetCookie")]),
+        "content": { "application/json": { "schema": of::<SessionGoneAnswer>() } },
+    })
 }

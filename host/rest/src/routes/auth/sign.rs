@@ -9,12 +9,17 @@ use blockbase_app::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::answers::{GuestAnswer, SignedInAnswer, SignedUpAnswer};
-use super::request::{AuthBody, client};
-use super::responses::{session_gone, signed_in};
+use super::request::{AuthBody, client, operation};
+use super::responses::{cookie_taken_back, session_gone, session_response, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::components::schema;
+use crate::openapi::operation::{Caller, Operation, Paths, headers};
 use crate::request::admission::Anyone;
 use crate::request::extract::RequestInfo;
 use crate::routing::Routes;
@@ -168,4 +173,69 @@ pub(crate) async fn sign_out(
 ) -> Result<Response, AuthError> {
     state.app.sign_out(&credentials).await?;
     Ok(session_gone(&state))
+}
+
+pub(crate) fn schemas() -> Value {
+    json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let sign_up = operation("signUp", "Sign up with an address and a password", Caller::Unseen)
+        .describe(
+            "The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header \
+            `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 \
+            `EMAIL_PASSWORD_SIGN_UP_DISABLED`. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), `token` is null, the \
+            server mails a link, and the response for an address that is taken looks the same.",
+        )
+        .parameter(json!({
+            "name": "x-setup-token",
+            "in": "header",
+            "required": false,
+            "description": "The first sign-up on a server with a setup token needs this header.",
+            "schema": { "type": "string" },
+        }))
+        .json_body(schema("SvcSignUp"))
+        .without(&[401])
+        .problems(&[409, 422])
+        .response(200, session_response(of::<SignedUpAnswer<'_>>()));
+    paths.add("post", "/api/auth/sign-up/email", sign_up);
+    let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
+        .describe(
+            "A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten \
+            failures from one network, sign-in to the account from there gets 429 for up to a minute at a time. If the address has to be \
+            proved first (`SVC_REQUIRE_EMAIL_VERIFICATION`), the response is 403 `EMAIL_NOT_VERIFIED`, and the server mails a link.",
+        )
+        .json_body(schema("SvcSignIn"))
+        .response(
+            401,
+            json!({
+                "description": "The address or the password is wrong.",
+                "headers": headers(&[]),
+                "content": { "application/json": { "schema": schema("SvcError") } },
+            }),
+        )
+        .response(200, session_response(of::<SignedInAnswer<'_>>()));
+    paths.add("post", "/api/auth/sign-in/email", sign_in);
+    paths.add(
+        "post",
+        "/api/auth/sign-in/anonymous",
+        as_guest(operation("signInAnonymous", "Sign in as a guest", Caller::Anyone)),
+    );
+    let sign_out = operation("signOut", "End the session", Caller::Anyone)
+        .describe("Ends the session that the request presents. The session is then invalid everywhere.")
+        .without(&[401])
+        .problems(&[400, 413, 415])
+        .response(200, cookie_taken_back("The session has ended. The response is the same if there was no session."));
+    paths.add("post", "/api/auth/sign-out", sign_out);
+}
+
+fn as_guest(operation: Operation) -> Operation {
+    operation
+        .describe(
+            "The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with this \
+            session keeps the things that they made.",
+        )
+        .without(&[401])
+        .problems(&[400, 404, 413, 415])
+        .response(200, session_response(of::<GuestAnswer<'_>>()))
 }

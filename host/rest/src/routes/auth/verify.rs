@@ -7,16 +7,21 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AddressProof, AuthProblem, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::confirm_page::confirm_page;
-use super::request::{AuthBody, client, languages};
+use super::mail_links::link_parameters;
+use super::request::{AuthBody, client, languages, operation};
 use super::reset::{header_of, with_parameter};
 use super::responses::{hand_out, leads_to};
 use super::sign::callback;
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::operation::{Caller, Paths, headers};
 use crate::request::admission::Anyone;
 use crate::request::extract::{QueryPairs, RequestInfo};
 use crate::routing::Routes;
@@ -98,4 +103,46 @@ pub(crate) async fn verify_email(
 /// check the links of mails, do not.
 fn may_be_navigation(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-mode").is_none_or(|mode| mode == "navigate")
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let send = operation("sendVerificationEmail", "Ask for a link that proves an address", Caller::Unseen)
+        .describe(
+            "The server mails the link. With a session, the address has to be the user's (400 `EMAIL_MISMATCH`), and not be proved yet (400 \
+            `EMAIL_ALREADY_VERIFIED`). Without one, the response is the same for every address. One address gets at most five mails in an \
+            hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`).",
+        )
+        .json_body(body_of::<VerificationBody>())
+        .without(&[401])
+        .problems(&[404])
+        .answers(200, "The link is mailed if an account has the address and has not proved it.", of::<DoneAnswer>());
+    paths.add("post", "/api/auth/send-verification-email", send);
+    let proof = |id: &str, summary: &str, html: Value| {
+        let mut content = json!({ "application/json": { "schema": of::<AddressProvedAnswer<'_>>() } });
+        for (kind, page) in html.as_object().into_iter().flatten() {
+            content[kind] = page.clone();
+        }
+        operation(id, summary, Caller::Unseen)
+            .parameters(link_parameters())
+            .problems(&[400, 507])
+            .response(200, json!({ "description": "The address is proved.", "content": content }))
+    };
+    let leads = || json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) });
+    let page = json!({ "text/html": { "schema": { "type": "string", "description": "The page that asks first." } } });
+    let verify = proof("verifyEmail", "Prove an address with a link", page)
+        .describe(
+            "The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and \
+            suspends what was made with it, unless the browser has a session of the account or signed up for it. With \
+            `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and \
+            `error=INVALID_USER` if it changes the address of an account that is not signed in there. Without it, the response is 401 \
+            then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.\n\n\
+            If another browser opens a link with `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs \
+            that open links in mail prove nothing.",
+        )
+        .response(302, leads());
+    paths.add("get", "/api/auth/verify-email", verify);
+    let confirm = proof("confirmEmail", "Prove an address with a link at once", json!({}))
+        .describe("The same as with GET, without the page that asks first.")
+        .response(303, leads());
+    paths.add("post", "/api/auth/verify-email", confirm);
 }

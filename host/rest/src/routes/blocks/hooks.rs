@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::operation::{Caller, Operation, Paths, headers as response_headers, path_parameter};
 use crate::request::admission::Anyone;
 use crate::request::body;
 use crate::request::extract::{PathParts, RequestInfo};
@@ -120,4 +121,35 @@ fn answered(answer: HookResponse) -> Result<Response, String> {
     headers.append(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     Ok(response)
+}
+
+/// The hooks. All share one path. The third party decides the form of a request, and the block decides the response.
+pub(crate) fn describe(paths: &mut Paths) {
+    for method in ["get", "post", "put", "patch", "delete"] {
+        let hook = Operation::new(
+            format!("hooks.{method}"),
+            "hooks",
+            format!("Send a {} request to a block's hook", method.to_uppercase()),
+        )
+        .describe(
+            "The block gets the request as it came, and chooses the status, headers and body of the response. The operation \
+            ignores sessions.",
+        )
+        .called_by(Caller::Unseen)
+        .parameters([
+            path_parameter("block", "The block's name.", json!({ "type": "string" })),
+            path_parameter("hook", "The hook's name.", json!({ "type": "string" })),
+        ])
+        .without(&[401])
+        .problems(&[400, 404, 413, 504])
+        .response(
+            200,
+            json!({
+                "description": "The response that the hook chose, or `{ \"received\": true }` if it chose none.",
+                "headers": response_headers(&[]),
+                "content": { "*/*": { "schema": {} } },
+            }),
+        );
+        paths.add(method, "/api/v1/hooks/{block}/{hook}", hook);
+    }
 }

@@ -5,14 +5,20 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{Members, parse_list, parse_object};
-use blockbase_app::{Chosen, ListParameter, Where, run_offloaded};
+use blockbase_app::{Chosen, ListParameter, Where, WrittenAnswer, run_offloaded};
 use http_body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use super::described::Described;
+use super::where_document;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::components::{exact_object, schema};
+use crate::openapi::operation::{Paths, query_parameter};
 use crate::request::admission::{Create, Delete, Granted, Records, Update};
 use crate::request::body::JsonText;
 use crate::request::extract::{PathParts, QueryPairs};
@@ -118,4 +124,55 @@ pub(crate) async fn delete(
         false => state.app.delete_many(&caller, &object, &chosen).await?,
     };
     Ok(render::json_bytes(StatusCode::OK, deleted.json().into_bytes()))
+}
+
+pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
+    let path = format!("{}/bulk", described.base);
+    let (name, type_name, most) = (described.object.name(), &described.type_name, described.bulk_records_max);
+    let records = json!({ "type": "array", "items": schema(&format!("{type_name}CreateInput")), "maxItems": most });
+    let create = described
+        .operation("bulkCreate", format!("Create many records of {name}"))
+        .describe("Creates all records or none. The message of an error names the index of the record at fault.")
+        .json_body(exact_object(json!({ "data": records })))
+        .problems(&[409])
+        .answers(201, "The new records' ids, in the order of the body.", of::<WrittenAnswer<'_>>());
+    paths.add("post", path.clone(), create);
+    let dry_run = || {
+        let text = "If true, the response shows what would be written, and nothing is written. Only the values themselves are \
+            checked, not whether they conflict with other records.";
+        query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
+    };
+    let chosen = |more: Value| {
+        let condition = where_document::condition(type_name);
+        let by_ids = described.ids()["properties"]["ids"].clone();
+        let one_of = |name: &str, value: Value| {
+            let mut properties = more.clone();
+            properties[name] = value;
+            exact_object(properties)
+        };
+        json!({ "oneOf": [one_of("ids", by_ids), one_of("where", condition)] })
+    };
+    let changes = chosen(json!({ "values": described.updates() }));
+    let update = described
+        .operation("bulkUpdate", format!("Change many records of {name}"))
+        .describe(
+            "Gives all records the same values, or changes none. Unknown ids are skipped. `where` names the records that meet a \
+            condition and that the caller may read.",
+        )
+        .parameter(dry_run())
+        .json_body(changes)
+        .problems(&[409])
+        .answers(200, "Ids of the records that were changed, in the order of the body.", of::<WrittenAnswer<'_>>());
+    paths.add("patch", path.clone(), update);
+    let delete = described
+        .operation("bulkDelete", format!("Delete many records of {name}"))
+        .describe(
+            "Unknown ids are skipped. If one of the records is still referenced, none is deleted. `where` names the records that meet a \
+            condition and that the caller may read.",
+        )
+        .parameter(dry_run())
+        .json_body(chosen(json!({})))
+        .problems(&[409])
+        .answers(200, "Ids of the records that were deleted.", of::<WrittenAnswer<'_>>());
+    paths.add("delete", path, delete);
 }

@@ -4,8 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use blockbase_app::schema::Error;
 
+use super::described::{Described, id_parameter, if_match};
 use crate::AppState;
 use crate::answer::error::ApiError;
+use crate::openapi::operation::Paths;
 use crate::request::admission::{Delete, Granted, OneRecord};
 use crate::request::extract::PathParts;
 use crate::request::precondition::IfMatch;
@@ -20,4 +22,19 @@ pub(crate) async fn handle(
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Error::not_found("record").into()),
     }
+}
+
+pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
+    let Described { object, base, .. } = described;
+    let (name, path) = (object.name(), format!("{base}/{{id}}"));
+    let delete = described
+        .operation("delete", format!("Delete a record of {name}"))
+        .describe(
+            "Each relationship decides what happens to the records that refer to this one: they prevent the deletion, are \
+            deleted too, or lose their reference.",
+        )
+        .parameters([id_parameter(), if_match()])
+        .problems(&[409, 412])
+        .answers_nothing(204, "The record is deleted.");
+    paths.add("delete", path, delete);
 }

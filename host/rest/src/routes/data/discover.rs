@@ -12,6 +12,9 @@ use serde::Serialize;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::components::list_of;
+use crate::openapi::operation::{Caller, Operation, Paths};
 use crate::request::extract::Authenticated;
 use crate::request::precondition::refuse_if_match;
 
@@ -77,6 +80,14 @@ pub(crate) async fn handle(
     let names = state.app.readable_objects(&caller).into_iter();
     let objects: Vec<_> = names.map(|name| DiscoveredAnswer { endpoints: endpoints(&name), name }).collect();
     Ok(render::data(StatusCode::OK, &objects))
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let operation = Operation::new("data.discover", "data", "List the objects to read")
+        .describe("Lists the objects whose records the caller may read, with their endpoints.")
+        .called_by(Caller::Granted)
+        .answers_data(200, "The objects.", list_of(of::<DiscoveredAnswer>()));
+    paths.add("get", "/api/v1/data", operation);
 }
 
 #[cfg(test)]

@@ -4,13 +4,18 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Error, Registry, RelationShape};
 use blockbase_app::{Export, ExportForm, Incomplete, ListRequest};
 use bytes::Bytes;
 use futures_util::stream;
+use serde_json::json;
 
+use super::described::Described;
+use super::filters_document;
 use crate::AppState;
 use crate::answer::error::ApiError;
+use crate::openapi::components::Components;
+use crate::openapi::operation::{Paths, headers, query_parameter};
 use crate::request::admission::{Granted, Read, Records};
 use crate::request::extract::{PathParts, QueryPairs};
 
@@ -57,4 +62,42 @@ fn file(form: ExportForm, name: &str, body: Body) -> Response {
         headers.insert(header::CONTENT_DISPOSITION, disposition);
     }
     response
+}
+
+/// The fields of related records that an export can write instead of ids, such as `company.name`.
+pub(super) fn record_names(registry: &Registry, object: &str, readable: impl Fn(&str) -> bool) -> Vec<String> {
+    let relations = registry.relations_of(object).iter();
+    let forward =
+        relations.filter(|relation| matches!(relation.shape, RelationShape::Forward { .. }) && readable(&relation.related));
+    forward
+        .filter_map(|relation| Some((&relation.key, registry.object(&relation.related)?)))
+        .flat_map(|(key, object)| {
+            object.columns.iter().filter(|column| column.names_record()).map(move |column| format!("{key}.{}", column.name))
+        })
+        .collect()
+}
+
+pub(super) fn describe(paths: &mut Paths, components: &mut Components, described: &Described<'_>, names: &[String]) {
+    let Described { object, type_name, base, .. } = described;
+    let format = "`csv` is RFC 4180 with a header. Null is an empty cell, and an empty text is `\"\"`. A text that begins with \
+        `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson` has one record on each line, with the same bytes as in the \
+        list.";
+    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ExportForm::NAMES }));
+    format["required"] = json!(true);
+    let content = json!({
+        "text/csv": { "schema": { "type": "string", "description": "A header, and a line for each record." } },
+        "application/x-ndjson": { "schema": { "type": "string", "description": "A line for each record." } },
+    });
+    let headers = headers(&[("content-disposition", "ContentDisposition")]);
+    let export = described
+        .operation("export", format!("Export records of {}", object.name()))
+        .describe(
+            "Exports all records that a list with the same search, filters and condition has, in the same order. `limit` and \
+            `offset` select a part of them. All records come from one moment. If the response is cut off, its connection ends \
+            without the last chunk, and the file is incomplete.",
+        )
+        .parameter(format)
+        .parameters(filters_document::of_export(components, object, type_name, names))
+        .response(200, json!({ "description": "The file.", "headers": headers, "content": content }));
+    paths.add("get", format!("{base}/export"), export);
 }

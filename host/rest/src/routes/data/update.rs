@@ -6,10 +6,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
 
+use super::described::{Described, id_parameter, if_match};
 use super::expansion;
+use super::filters_document;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::operation::{Paths, data_with_warnings};
 use crate::request::admission::{Granted, OneRecord, Update};
 use crate::request::body::JsonMembers;
 use crate::request::extract::{PathParts, QueryPairs};
@@ -30,4 +33,17 @@ pub(crate) async fn handle(
     let record = state.app.with_related(&caller, &object, updated, &expand).await;
     let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
     Ok(render::record(StatusCode::OK, &record, &warnings, &state.app))
+}
+
+pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
+    let Described { object, base, .. } = described;
+    let (name, path) = (object.name(), format!("{base}/{{id}}"));
+    let update = described
+        .operation("update", format!("Change a record of {name}"))
+        .describe("Changes the fields that the body names. A number can also be changed by an amount, atomically.")
+        .parameters([id_parameter(), filters_document::expand(&described.keys), if_match()])
+        .json_body(described.updates())
+        .problems(&[409, 412])
+        .answers_tagged(200, "The record as it is now.", data_with_warnings(described.record()));
+    paths.add("patch", path, update);
 }

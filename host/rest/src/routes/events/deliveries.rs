@@ -3,20 +3,26 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::schema::{Code, Error, time};
+use blockbase_app::schema::{Code, Error, Resource, time};
 use blockbase_app::{
-    BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, TopicFilter,
+    BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText,
+    EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, SubscriptionAnswer, TopicFilter,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::components::{self, list_of};
+use crate::openapi::operation::{Operation, Paths, data_with_warnings, path_parameter, query_parameter};
 use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::{PathParts, QueryPairs};
+use crate::routes::data::filters_document::paging_parameters;
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -33,11 +39,11 @@ pub(crate) fn routes() -> Routes {
         .post("/api/v1/events/subscriptions/{consumer}/adopt", adopt)
 }
 
-pub(crate) const EVENTS_DEFAULT: usize = 50;
-pub(crate) const EVENTS_MAX: usize = 500;
+const EVENTS_DEFAULT: usize = 50;
+const EVENTS_MAX: usize = 500;
 
 /// The description of `topic`, which is a parameter and a member of a body.
-pub(crate) const TOPIC: &str = "All topics that begin with this text. If it contains `*` or `#`, it is a pattern.";
+const TOPIC: &str = "All topics that begin with this text. If it contains `*` or `#`, it is a pattern.";
 
 /// The members of the bodies [`RetryOne`] and [`RetryDead`].
 #[derive(Deserialize)]
@@ -288,4 +294,132 @@ pub(crate) async fn adopt(
     PathParts(consumer): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.adopt_subscription(&caller, &consumer).await?))
+}
+
+fn operation(verb: &str, summary: &str) -> Operation {
+    Operation::gated(Resource::Events, "events", verb, summary)
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let limit = json!({ "type": "integer", "minimum": 1, "default": EVENTS_DEFAULT });
+    let recent = operation("list", "List recent events, newest first")
+        .describe(format!(
+            "Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events. With \
+            `object` or `record` these are only events of that object or record, and with `before` only older events. `limit` is \
+            at most {EVENTS_MAX}. The response is 400 `answer_too_large` if the events have more bytes than \
+            `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not \
+            in the outbox.",
+        ))
+        .parameter(query_parameter("topic", TOPIC, json!({ "type": "string" })))
+        .parameter(query_parameter("object", "Only events of this object's records.", json!({ "type": "string" })))
+        .parameter(query_parameter("record", "Only events of the record with this id.", json!({ "type": "string" })))
+        .parameter(query_parameter(
+            "before",
+            "Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you \
+            may not see it.",
+            json!({ "type": "string" }),
+        ))
+        .parameter(query_parameter("limit", "The maximum number of events.", limit))
+        .problems(&[400, 404])
+        .answers_data(200, "The events.", list_of(of::<EventText<'_>>()));
+    paths.add("get", "/api/v1/events", recent);
+    let one = operation("get", "Get an event")
+        .describe(
+            "Needs read on `events` and on the resource of the event. The response is 404 if the event is not, or no longer, in \
+            the outbox.",
+        )
+        .parameter(path_parameter("id", "The event's id.", json!({ "type": "string" })))
+        .problems(&[400, 404])
+        .answers_data(200, "The event.", of::<EventText<'_>>());
+    paths.add("get", "/api/v1/events/{id}", one);
+
+    let filters = || {
+        [
+            query_parameter(
+                "status",
+                "Only deliveries with this status.",
+                json!({ "type": "string", "enum": DELIVERY_STATUSES }),
+            ),
+            query_parameter("consumer", "Only deliveries of this consumer group.", json!({ "type": "string" })),
+            query_parameter("dead", "True shows only dead deliveries, false only the others.", json!({ "type": "boolean" })),
+            query_parameter("eventId", "Only deliveries of this event.", json!({ "type": "string" })),
+            query_parameter("topic", TOPIC, json!({ "type": "string" })),
+            query_parameter("since", "Only deliveries of events from this instant on.", components::instant()),
+            query_parameter("until", "Only deliveries of events before this instant.", components::instant()),
+        ]
+    };
+    let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
+        .describe("Needs read on `events`. Entries of events that the caller may not read are left out.")
+        .parameters(filters())
+        .parameters(paging_parameters())
+        .problems(&[400])
+        .answers_page("A page of the ledger.", of::<DeliveryAnswer>());
+    paths.add("get", "/api/v1/events/deliveries", deliveries);
+    let one = operation("getDelivery", "Get a delivery with its attempts")
+        .describe("Needs read on `events` and on the resource of the event.")
+        .parameter(path_parameter("eventId", "The event's id.", json!({ "type": "string" })))
+        .parameter(path_parameter("consumer", "The consumer group.", json!({ "type": "string" })))
+        .problems(&[400, 404])
+        .answers_data(200, "The delivery.", of::<DeliveryWithHistory>());
+    paths.add("get", "/api/v1/events/deliveries/{eventId}/{consumer}", one);
+    let counts = operation("countDeliveries", "Count deliveries by consumer group and state")
+        .describe(
+            "Needs read on `events`. Entries of events that the caller may not read are left out, and so are groups \
+            without entries. The response has at most 1,000 groups, ordered by name.",
+        )
+        .parameters(filters())
+        .problems(&[400])
+        .answers_data(200, "The groups, ordered by name.", list_of(of::<DeliveryCounts>()));
+    paths.add("get", "/api/v1/events/deliveries/counts", counts);
+    let retry = operation("retryDelivery", "Try deliveries again that failed")
+        .describe(
+            "The deliveries are due at once and have all their attempts again. Needs read and update on `events`, the right to \
+            read the event, and the rights that the consumer group needs. A retry of a single delivery gets 409 if the delivery \
+            did not fail, or if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to \
+            1,000,000. Deliveries of events that the caller may not read are skipped. A group is skipped too if it is disabled \
+            or suspended, or if it needs rights that the caller does not have, unless `consumer` names the group. The deliveries \
+            run in order, at the ordinary pace.",
+        )
+        .json_body(json!({ "oneOf": [body_of::<RetryOne>(), body_of::<RetryDead>()] }))
+        .problems(&[404, 409])
+        .answers_data(200, "The one delivery.", of::<DeliveryAnswer>())
+        .answers_data(202, "The number of dead deliveries that are due again.", of::<RetriedAnswer>());
+    paths.add("post", "/api/v1/events/deliveries/retry", retry);
+}
+
+pub(crate) fn describe_subscriptions(paths: &mut Paths) {
+    let base = "/api/v1/events/subscriptions";
+    let list = operation("listSubscriptions", "List subscriptions")
+        .describe("Lists the subscriptions that were made here and those that blocks declare. Webhooks have their own list.")
+        .answers_data(200, "The subscriptions.", list_of(of::<SubscriptionAnswer>()));
+    paths.add("get", base, list);
+    let create = operation("createSubscription", "Subscribe a built-in handler to events")
+        .describe(
+            "Needs create on `events` and read on everything that it subscribes to. `persist_event` also needs create on \
+            its object.",
+        )
+        .json_body(body_of::<SubscriptionBody>())
+        .problems(&[409])
+        .answers(201, "The new subscription.", data_with_warnings(of::<SubscriptionAnswer>()));
+    paths.add("post", base, create);
+    let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
+    let adopt = operation("adoptSubscription", "Become the maker of a subscription")
+        .describe(
+            "From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and \
+            the rights that the subscription needs. Otherwise the response is 403, and nothing changes. A subscription that a \
+            block declared gets 409: adopt the block instead.",
+        )
+        .parameter(consumer())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The subscription as it is now.", of::<SubscriptionAnswer>());
+    paths.add("post", "/api/v1/events/subscriptions/{consumer}/adopt", adopt);
+    let delete = operation("deleteSubscription", "Delete a subscription")
+        .describe(
+            "Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription needs. A \
+            subscription that a block declared gets 409: it is deleted together with the block.",
+        )
+        .parameter(consumer())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The subscription is deleted.");
+    paths.add("delete", "/api/v1/events/subscriptions/{consumer}", delete);
 }

@@ -7,13 +7,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error};
-use blockbase_app::{StreamForm, StreamRequest, log_cause};
+use blockbase_app::{PATTERNS_MAX, StreamForm, StreamRequest, StreamTicketAnswer, TOPICS_DEFAULT, log_cause};
 use bytes::Bytes;
 use futures_util::stream;
+use serde_json::json;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::operation::{Caller, Operation, Paths, header_parameter, headers as response_headers, query_parameter};
 use crate::request::admission::{Granted, Stream, StreamOpener};
 use crate::request::extract::{Presented, QueryPairs};
 use crate::routing::Routes;
@@ -148,6 +151,48 @@ fn events(body: Body) -> Response {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let topics = format!(
+        "Topic patterns, separated by commas. `*` stands for one segment, and `#` for any number of segments. At most \
+        {PATTERNS_MAX}. The default is `{TOPICS_DEFAULT}`."
+    );
+    let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
+    let since = "The id of an event. The stream first sends the later events that are still in the outbox, then new events, \
+        without a gap. It can also be the id of a frame of the type `position`.";
+    let resume = "Whether the stream continues after the event in `Last-Event-ID`, so that an `EventSource` that connects again \
+        misses no event. If the stream cannot open now, an `EventSource` (`Accept: text/event-stream`) gets 200 in place of 429 and \
+        503, and the response ends with a `retry:`.";
+    let last_event_id = "The id of the last frame that the client got. It counts only with `resume=true`. Then it replaces \
+        `since`.";
+    let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. With \
+        `resume=true`, a stream that begins now first sends a frame of the type `position`, whose `id:` is the place where it \
+        begins. Later frames of this type have newer places. A comment comes every 15 seconds.";
+    let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
+    let stream = Operation::new("events.stream", "events", "Follow events as they are committed")
+        .describe(
+            "Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as \
+            JSON. Events that the caller may not read are left out. The response is 404 if the outbox no longer has the event \
+            after which the stream should continue, or events after it.",
+        )
+        .parameter(query_parameter("topics", &topics, patterns))
+        .parameter(query_parameter("since", since, json!({ "type": "string" })))
+        .parameter(query_parameter("resume", resume, json!({ "type": "boolean", "default": false })))
+        .parameter(header_parameter("Last-Event-ID", last_event_id, json!({ "type": "string" })))
+        .called_by(Caller::KnownOrTicket)
+        .problems(&[400, 404])
+        .response(200, json!({ "description": "The stream.", "headers": response_headers(&[]), "content": frames }));
+    paths.add("get", "/api/v1/events/stream", stream);
+    let ticket = Operation::new("events.ticket", "events", "Make a ticket that opens an event stream")
+        .describe(
+            "For clients that cannot send a header, such as an `EventSource` of another origin. The ticket opens one stream within \
+            60 seconds, as the value of `ticket` in the query. The stream has the rights that the caller has at each event, and \
+            ends with the session or the API key. The response is 429 if the caller has too many unused tickets \
+            (`SVC_MAX_STREAMS_PER_PRINCIPAL`).",
+        )
+        .answers_data(201, "The ticket.", of::<StreamTicketAnswer>());
+    paths.add("post", "/api/v1/events/ticket", ticket);
 }
 
 #[cfg(test)]

@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::schema::Resource;
 use blockbase_app::{NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookAnswer, WebhookChanges, WithWarnings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
+use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
+use crate::openapi::components::list_of;
+use crate::openapi::operation::{Operation, Paths, data_with_warnings, path_parameter};
 use crate::request::admission::{Create, Delete, Granted, Read, Update, Webhooks};
 use crate::request::body::{JsonBody, given, present};
 use crate::request::extract::PathParts;
@@ -164,4 +169,74 @@ pub(crate) async fn adopt(
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.adopt_webhook(&caller, &id).await?))
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Webhooks, "webhooks", verb, summary);
+    let webhook = || path_parameter("id", "The webhook's id.", json!({ "type": "string" }));
+    let base = "/api/v1/webhooks";
+    paths.add(
+        "get",
+        base,
+        operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of(of::<WebhookAnswer>())),
+    );
+    let create = operation("create", "Make a webhook")
+        .describe(
+            "Needs create on `webhooks` and read on everything that it subscribes to. Each request has the header \
+            `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.",
+        )
+        .json_body(body_of::<NewBody>())
+        .problems(&[409])
+        .answers(201, "The new webhook and its secret.", of::<WebhookMadeAnswer>());
+    paths.add("post", base, create);
+    let base = "/api/v1/webhooks/{id}";
+    let get = operation("get", "Get a webhook").parameter(webhook()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The webhook.", of::<WebhookAnswer>()));
+    let update = operation("update", "Change a webhook")
+        .describe(
+            "Events that happened while the webhook was disabled are not sent later. Needs update on `webhooks`, and read \
+            on everything that it sends before and after the change. A caller who changes `url` or `topics` becomes its maker.",
+        )
+        .parameter(webhook())
+        .json_body(body_of::<ChangesBody>())
+        .problems(&[404, 409])
+        .answers(200, "The webhook as it is now.", data_with_warnings(of::<WebhookAnswer>()));
+    paths.add("patch", base, update);
+    let adopt = operation("adopt", "Become the maker of a webhook")
+        .describe(
+            "From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` \
+            and read on everything that it sends. Otherwise the response is 403, and nothing changes. A webhook that a block \
+            declared gets 409: adopt the block instead.",
+        )
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The webhook as it is now.", of::<WebhookAnswer>());
+    paths.add("post", "/api/v1/webhooks/{id}/adopt", adopt);
+    let delete = operation("delete", "Delete a webhook")
+        .describe(
+            "Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A webhook that \
+            a block declared gets 409: it is deleted together with the block.",
+        )
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The webhook is deleted.");
+    paths.add("delete", base, delete);
+    let test = operation("test", "Send a test event to a webhook")
+        .describe(
+            "An event `webhook.test.<id>` is delivered like any other event. The response is 409 if the webhook is disabled or \
+            suspended. Needs update on `webhooks` and read on everything that it sends.",
+        )
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_data(202, "The event is on its way.", of::<SentAnswer>());
+    paths.add("post", "/api/v1/webhooks/{id}/test", test);
+    let rotate = operation("rotateSecret", "Give a webhook a new secret")
+        .describe(
+            "The previous secret also signs for 24 hours. During that time the signature header has two `v1` values. Needs \
+                update on `webhooks` and read on everything that it sends.",
+        )
+        .parameter(webhook())
+        .problems(&[400, 404])
+        .answers(200, "The new secret.", of::<SecretAnswer>());
+    paths.add("post", "/api/v1/webhooks/{id}/rotate-secret", rotate);
 }
