@@ -1,7 +1,7 @@
 import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
@@ -9,7 +9,7 @@ import { fromLocal, toLocal } from "../../api/local-time";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
-import { CopyAs } from "../../components/CopyAs";
+import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { confirm } from "../../components/confirm-store";
@@ -31,6 +31,7 @@ export function DeliveriesScreen() {
   const navigate = useNavigate({ from: "/deliveries" });
   const cache = useQueryClient();
   const canRetry = useCan("events", "update");
+  const createsWebhooks = useCan("webhooks", "create");
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [progress, setProgress] = useState<{ done: number; of: number; what: string }>();
   const parameters = parametersOf(filter);
@@ -156,7 +157,14 @@ export function DeliveriesScreen() {
         isFiltered ? (
           <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>
         ) : (
-          <EmptyState title="No deliveries yet" docs="GET /api/v1/events/deliveries">Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.</EmptyState>
+          <EmptyState
+            title="No deliveries yet"
+            docs="GET /api/v1/events/deliveries"
+            action={createsWebhooks && <Button renderRoot={(props) => <Link to="/webhooks" search={{ new: true }} {...props} />}>Create webhook</Button>}
+            curl={asCurl({ method: "GET", path: "/api/v1/events/deliveries" })}
+          >
+            Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.
+          </EmptyState>
         )
       ) : (
         <DataTable

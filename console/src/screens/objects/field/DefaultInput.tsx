@@ -18,7 +18,7 @@ const HINT = "What a new record gets where it says nothing. Records that are the
 
 /**
  * The editor of a field's default, for the field's type. A text that cannot be parsed stays as it is, and the server says what is wrong
- * with it. The editors of a record's values keep such a text to themselves, and cannot take a chosen option away, so they do not serve here.
+ * with it. The editors of a record's values keep such a text to themselves and cannot take a chosen option away, so they cannot be used.
  */
 export function DefaultInput({ field, error, onChange }: DefaultInputProps) {
   const { type, default: value } = field;
