@@ -19,7 +19,7 @@ import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { DeleteButton } from "../../components/DeleteButton";
 import { Enabled } from "./Enabled";
 import { Schedule } from "./Schedule";
-import { RUNS_SHOWN, TYPES, isMade, runsQuery } from "./tasks";
+import { RUNS_SHOWN, RUN_TONES, TYPES, isMade, runsQuery } from "./tasks";
 import details from "../../components/Details.module.css";
 import classes from "./Tasks.module.css";
 
@@ -139,7 +139,7 @@ function Runs({ task }: { task: Task }) {
           {runs.map((run) => (
             <li key={run.id}>
               <button type="button" className={classes.run} aria-expanded={open === run.id} onClick={() => setOpen(open === run.id ? undefined : run.id)}>
-                <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[run.status] as "info" | "ok" | "bad"} plain>
+                <StatusBadge tone={RUN_TONES[run.status]} plain>
                   {run.status}
                 </StatusBadge>
                 <span className="dim">{run.trigger === "manual" ? "by hand" : "on schedule"}</span>

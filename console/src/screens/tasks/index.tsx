@@ -16,7 +16,7 @@ import { Time } from "../../components/Time";
 import { Enabled } from "./Enabled";
 import { NewTask } from "./NewTask";
 import { TaskInspector } from "./TaskInspector";
-import { inWords, tasksQuery } from "./tasks";
+import { RUN_TONES, inWords, tasksQuery } from "./tasks";
 import classes from "./Tasks.module.css";
 
 const EXAMPLE: NewTaskBody = { name: "nightly", type: "block_action", schedule: "0 3 * * *", config: { block: "<block>", action: "<action>", input: {} } };
@@ -99,7 +99,7 @@ function LastRun({ task: { lastRunAt, lastStatus, suspended } }: { task: Task })
   if (lastStatus === null) return <span className="dim">never</span>;
   return (
     <span className={classes.last}>
-      <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[lastStatus] as "info" | "ok" | "bad"} plain>
+      <StatusBadge tone={RUN_TONES[lastStatus]} plain>
         {lastStatus}
       </StatusBadge>
       <span className="dim">
