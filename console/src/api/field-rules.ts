@@ -7,7 +7,9 @@ import { isLosslessNumber, type JsonValue, printJson } from "./json";
 import type { Column } from "./record-shape";
 import type { FieldType } from "./types";
 
+/** Both functions return false for a text that is no type. */
 export const isNumberType = (type: FieldType) => /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
+/** Whether `min` and `max` are lengths and the type can have a pattern. */
 export const isTextType = (type: FieldType) => /^(text|email|url|slug)$/.test(type);
 
 /** A text with at most this many characters is edited in one line. */

@@ -1,5 +1,4 @@
 import { ActionIcon, Combobox, TextInput, Tooltip, useCombobox } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useRef, useState } from "react";
@@ -12,14 +11,13 @@ import { USERS, oneOf } from "../api/users-object";
 import { Id, shortId } from "./Id";
 import { RelatedNote } from "./RelatedNote";
 import { RecordLink } from "./RecordLink";
+import { useSettled } from "./SettledInput";
 import { Ticked } from "./Ticked";
 import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
 
 const NewRecordDialog = lazy(() => import("../screens/record/NewRecordDialog"));
 
-/** The pause in typing after which the picker sends a request. */
-const TYPING_MS = 150;
 const CREATE = "create:";
 
 export interface RelationPickerProps {
@@ -108,7 +106,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
   const input = useRef<HTMLInputElement>(null);
   useDescription(input, describedBy);
   const [creating, setCreating] = useState<string | null>(null);
-  const [term] = useDebouncedValue(typed ?? "", TYPING_MS);
+  const term = useSettled(typed ?? "");
   const cache = useQueryClient();
   /** Enter was pressed before the server answered. When the matches arrive, the first one is chosen. */
   const [isWaiting, setWaiting] = useState(false);

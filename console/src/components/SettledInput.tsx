@@ -1,10 +1,30 @@
 import { CloseButton, TextInput, type TextInputProps } from "@mantine/core";
 import { useMergedRef } from "@mantine/hooks";
-import { type Ref, useCallback, useEffect, useRef, useState } from "react";
+import { type Ref, useEffect, useRef, useState } from "react";
 
-const SETTLE_MS = 250;
+/** The pause in typing after which a text counts. */
+const PAUSE_MS = 250;
 
-export interface SettledInputProps extends Omit<TextInputProps, "value" | "onChange"> {
+/** Calls `act` when the value has stayed the same for a pause. */
+function usePause<Value>(value: Value, ms: number, act: (value: Value) => void) {
+  const latest = useRef(act);
+  useEffect(() => {
+    latest.current = act;
+  });
+  useEffect(() => {
+    const timer = setTimeout(() => latest.current(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+}
+
+/** The value as it was at the last pause of `ms` milliseconds. Pickers search by it, so that not every letter sends a request. */
+export function useSettled<Value extends string | object | null>(value: Value, ms = PAUSE_MS): Value {
+  const [settled, settle] = useState(value);
+  usePause(value, ms, settle);
+  return settled;
+}
+
+export interface SettledInputProps extends Omit<TextInputProps, "value" | "onChange" | "onBlur" | "onKeyDown" | "rightSection"> {
   /** The name of the field. The button that empties the field is also named after it. */
   "aria-label": string;
   value: string | undefined;
@@ -17,7 +37,7 @@ export interface SettledInputProps extends Omit<TextInputProps, "value" | "onCha
  * `undefined`.
  * `Escape` empties the field. If the reported value comes back as a prop while the person types on, the typed text stays.
  */
-export function SettledInput({ value = "", onSettled, field, rightSection, onKeyDown, onBlur, ...rest }: SettledInputProps) {
+export function SettledInput({ value = "", onSettled, field, ...rest }: SettledInputProps) {
   const [typed, setTyped] = useState(value);
   const input = useRef<HTMLInputElement>(null);
   const ref = useMergedRef(input, field);
@@ -27,56 +47,36 @@ export function SettledInput({ value = "", onSettled, field, rightSection, onKey
     sent.current = value;
     setTyped(value);
   }, [value]);
-  const settled = useRef(onSettled);
-  useEffect(() => {
-    settled.current = onSettled;
-  });
-  const settle = useCallback((text: string) => {
+  const settle = (text: string) => {
     const wanted = text.trim();
     if (wanted === sent.current) return;
     sent.current = wanted;
-    settled.current(wanted === "" ? undefined : wanted);
-  }, []);
-  useEffect(() => {
-    if (typed.trim() === sent.current) return;
-    const timer = setTimeout(() => settle(typed), SETTLE_MS);
-    return () => clearTimeout(timer);
-  }, [typed, settle]);
-  const isClearable = typed !== "";
-  const hasOwn = rightSection !== undefined && rightSection !== null;
+    onSettled(wanted === "" ? undefined : wanted);
+  };
+  usePause(typed, PAUSE_MS, settle);
   return (
     <TextInput
       {...rest}
       ref={ref}
-      {...(isClearable && hasOwn ? { rightSectionWidth: "auto" } : {})}
       rightSection={
-        isClearable ? (
-          <>
-            <CloseButton
-              size="xs"
-              aria-label={`Clear the field ${rest["aria-label"]}`}
-              onClick={() => {
-                setTyped("");
-                // The button disappears. Without this, the focus would be lost.
-                input.current?.focus();
-              }}
-            />
-            {rightSection}
-          </>
-        ) : (
-          rightSection
+        typed !== "" && (
+          <CloseButton
+            size="xs"
+            aria-label={`Clear the field ${rest["aria-label"]}`}
+            onClick={() => {
+              setTyped("");
+              // The button disappears. Without this, the focus would be lost.
+              input.current?.focus();
+            }}
+          />
         )
       }
       value={typed}
       onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-      onBlur={(event) => {
-        onBlur?.(event);
-        // What the person presses next can replace the screen, and with it this field and its timer.
-        settle(event.currentTarget.value);
-      }}
+      // What the person presses next can replace the screen, and with it this field and its timer.
+      onBlur={(event) => settle(event.currentTarget.value)}
       onKeyDown={(event) => {
-        onKeyDown?.(event);
-        if (event.defaultPrevented || event.key !== "Escape" || typed === "") return;
+        if (event.key !== "Escape" || typed === "") return;
         event.stopPropagation();
         setTyped("");
       }}

@@ -29,6 +29,24 @@ await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
 after(() => receiver.close());
 const address = `http://127.0.0.1:${receiver.address().port}/hook`;
 
+test("a screen without data has a button, a link to the reference, and a curl command that does the same", async () => {
+  const page = await open("/admin/settings", { as: owner });
+  await intercept(page, ({ pathname }) => /^\/api\/v1\/(tasks|webhooks|events\/(deliveries|deliveries\/counts|subscriptions))$/.test(pathname), { body: { data: [] } });
+  for (const [path, title, action, request] of [
+    ["/admin/tasks", "No tasks yet", "Create task", "-X POST 'http[^']*/api/v1/tasks'"],
+    ["/admin/deliveries", "No deliveries yet", "Create webhook", "curl 'http[^']*/api/v1/events/deliveries'"],
+    ["/admin/webhooks", "No webhooks yet", "Create webhook", "-X POST 'http[^']*/api/v1/webhooks'"],
+    ["/admin/webhooks?tab=subscriptions", "No subscriptions yet", "Create subscription", "-X POST 'http[^']*/api/v1/events/subscriptions'"],
+  ]) {
+    await page.goto(new URL(path, page.url()).href);
+    const empty = page.getByRole("region", { name: title });
+    await empty.getByRole("link", { name: "Read about it in the API reference" }).waitFor();
+    assert.match(await empty.getByRole("region", { name: "The same with curl" }).innerText(), new RegExp(request));
+    await empty.getByRole("link", { name: action, exact: true }).click();
+    await button(details(page), action).waitFor();
+  }
+});
+
 test("events come live, wait while paused, are filtered, and lead to their record", async () => {
   const first = await create("first");
   const page = await open("/admin/events?topic=data.note.%23", { as: owner });
@@ -93,7 +111,7 @@ test("a stream that replaces another one before there was an event lets its scre
 test("a webhook is made with its secret shown once, tested, rotated, disabled and deleted", async () => {
   const page = await open("/admin/webhooks", { as: owner, expect: [/400/] });
   await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();
-  await page.getByRole("link", { name: "Create webhook" }).click();
+  await page.getByRole("region", { name: "No webhooks yet" }).getByRole("link", { name: "Create webhook" }).click();
   const pane = details(page);
   await pane.getByLabel("Name", { exact: true }).fill("orders");
   await pane.getByLabel(/^URL/).fill("not an address");
@@ -207,7 +225,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
 test("a subscription is made and deleted", async () => {
   const page = await open("/admin/webhooks?tab=subscriptions", { as: owner });
   await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
-  await page.getByRole("link", { name: "Create subscription" }).click();
+  await page.getByRole("region", { name: "No subscriptions yet" }).getByRole("link", { name: "Create subscription" }).click();
   const pane = details(page);
   await pane.getByLabel(/^Consumer/).fill("audit-log");
   await pane.getByRole("textbox", { name: "Configuration" }).waitFor();
@@ -221,7 +239,7 @@ test("a subscription is made and deleted", async () => {
   await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
   assert.equal((await call(owner, "GET", "/api/v1/events/subscriptions")).body.data.length, 0);
   // A topic that matches nothing is accepted, with a warning.
-  await page.getByRole("link", { name: "Create subscription" }).click();
+  await page.getByRole("region", { name: "No subscriptions yet" }).getByRole("link", { name: "Create subscription" }).click();
   await pane.getByLabel(/^Topic/).fill("data.absent.#");
   await pane.getByLabel(/^Consumer/).fill("in-vain");
   await button(pane, "Create subscription").click();

@@ -183,7 +183,7 @@ test("record: it is changed, its history shows the change, and it is deleted", a
 test("webhooks: one is made, its secret shown once, and its test refused", async () => {
   const page = await screen("/webhooks");
   await heading(page, "Webhooks").waitFor();
-  await page.getByRole("link", { name: "Create webhook" }).click();
+  await page.getByRole("link", { name: "Create webhook" }).first().click();
   const pane = details(page);
   await pane.getByLabel("Name", { exact: true }).fill("ledger");
   await pane.getByLabel(/^URL/).fill(address);

@@ -237,6 +237,22 @@ test("a relation is searched by keyboard, created in place, and shows its id", a
   await until("null is saved", async () => (await read(id)).project_id === null);
 });
 
+test("every page shows the same title for a record", async () => {
+  const title = "A title, with spaces and a line break";
+  const { id } = await task({ title: "A title,  with spaces\nand a line break" });
+  const { data: note } = await must(me, "POST", "/api/v1/data/note", { body: "About it", notes_id: id });
+  const page = await page_(id);
+  const go = (path) => page.goto(new URL(path, page.url()).href);
+  const shows = (where, text) => until(`the title ${where}`, async () => (await text()) === title);
+  await shows("on its page", async () => (await page.getByRole("heading", { level: 1 }).textContent()).split("/").at(-1));
+  await go(`/admin/data/task?open=${id}`);
+  await shows("beside the list", () => page.getByRole("complementary", { name: "Details" }).getByRole("heading").first().textContent());
+  await go(`/admin/data/note/${note.id}`);
+  await shows("in a reference to it", () => row(page, "notes_id").getByRole("combobox").inputValue());
+  await go("/admin/data/note");
+  await shows("in a table", () => page.getByRole("grid").locator("bdi").filter({ hasText: "A title" }).first().textContent());
+});
+
 test("links are added, paged, created in place and removed; records that refer to it are listed", async () => {
   const { id } = await task({ title: "Linked" });
   const tags = await must(me, "POST", "/api/v1/data/tag/bulk", { data: Array.from({ length: 12 }, (_, index) => ({ name: `tag ${index + 1}` })) });

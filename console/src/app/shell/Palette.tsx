@@ -3,7 +3,6 @@
  * (packed) without any command, and this whole file takes 3.5. Also, it ranks results and sends requests like the rest of the console.
  */
 import { Modal, TextInput, VisuallyHidden, useMantineColorScheme } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowRight, IconFileText, IconFolderPlus, IconLogout, IconMoon, IconPencil, IconPlus, IconSearch, IconSun, IconTable, IconUser, type TablerIcon } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
@@ -12,6 +11,7 @@ import { type KnownObject, useObjects } from "../../api/objects";
 import { allows, usePermissions } from "../../api/session";
 import { useViewAs } from "../../api/view-as";
 import { isUuid } from "../../api/uuid";
+import { useSettled } from "../../components/SettledInput";
 import { Bone } from "../../components/Skeleton";
 import { useSignOut } from "./AccountMenu";
 import { findRecord } from "./find-record";
@@ -59,7 +59,7 @@ function Search() {
   const listId = useId();
   const id = query.trim().toLowerCase();
   const commands = useCommands(id);
-  const [settledId] = useDebouncedValue(id, 120);
+  const settledId = useSettled(id);
   const objects = useObjects().data;
   const record = useQuery({
     queryKey: ["palette", "record", settledId],

@@ -183,20 +183,36 @@ function Add({ id, onClick, disabled }: IconButtonProps) {
 
 // ---- fields of one value
 
-function Input({ id, htmlName, type, value, required, disabled, readonly, autofocus, onChange, onBlur, onFocus, options, rawErrors, placeholder }: BaseInputTemplateProps) {
+interface TextProps {
+  id: string;
+  htmlName?: string;
+  required?: boolean;
+  disabled?: boolean;
+  readonly?: boolean;
+  placeholder?: string;
+  rawErrors?: string[];
+}
+
+/** The props that all text fields have in common. */
+const common = ({ id, htmlName, required, disabled, readonly, placeholder, rawErrors }: TextProps) => ({
+  id,
+  name: htmlName ?? id,
+  required: required ?? false,
+  withAsterisk: false,
+  disabled: disabled ?? false,
+  readOnly: readonly ?? false,
+  placeholder,
+  error: (rawErrors?.length ?? 0) > 0,
+});
+
+function Input(props: BaseInputTemplateProps) {
+  const { id, type, value, autofocus, onChange, onBlur, onFocus, options } = props;
   return (
     <TextInput
-      id={id}
-      name={htmlName ?? id}
+      {...common(props)}
       type={type ?? options.inputType ?? "text"}
       value={value === undefined || value === null ? "" : String(value)}
-      required={required ?? false}
-      withAsterisk={false}
-      disabled={disabled ?? false}
-      readOnly={readonly ?? false}
       autoFocus={autofocus ?? false}
-      placeholder={placeholder}
-      error={(rawErrors?.length ?? 0) > 0}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
       onBlur={({ currentTarget }) => onBlur(id, currentTarget.value)}
       onFocus={({ currentTarget }) => onFocus(id, currentTarget.value)}
@@ -204,38 +220,27 @@ function Input({ id, htmlName, type, value, required, disabled, readonly, autofo
   );
 }
 
-function Lines({ id, htmlName, value, required, disabled, readonly, onChange, options, rawErrors, placeholder }: WidgetProps) {
+function Lines(props: WidgetProps) {
+  const { value, onChange, options } = props;
   return (
     <Textarea
-      id={id}
-      name={htmlName ?? id}
+      {...common(props)}
       value={(value as string | undefined) ?? ""}
-      required={required ?? false}
-      withAsterisk={false}
-      disabled={disabled ?? false}
-      readOnly={readonly ?? false}
-      placeholder={placeholder}
       autosize
       minRows={3}
       maxRows={16}
-      error={(rawErrors?.length ?? 0) > 0}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
     />
   );
 }
 
-function Password({ id, htmlName, value, required, disabled, readonly, onChange, options, rawErrors }: WidgetProps) {
+function Password(props: WidgetProps) {
+  const { value, onChange, options } = props;
   return (
     <PasswordInput
-      id={id}
-      name={htmlName ?? id}
+      {...common(props)}
       autoComplete="off"
       value={(value as string | undefined) ?? ""}
-      required={required ?? false}
-      withAsterisk={false}
-      disabled={disabled ?? false}
-      readOnly={readonly ?? false}
-      error={(rawErrors?.length ?? 0) > 0}
       visibilityToggleButtonProps={{ "aria-label": "Show it" }}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
     />
@@ -307,7 +312,7 @@ function DateTime({ value, onChange, ...props }: WidgetProps) {
 
 /** A number with all its digits: a text field whose value becomes a number if the text is one. */
 function NumberText(props: FieldProps) {
-  const { schema, uiSchema, fieldPathId, formData, onChange, onBlur, onFocus, disabled, readonly, required, autofocus, rawErrors, registry, placeholder } = props;
+  const { schema, uiSchema, fieldPathId, formData, onChange, onBlur, onFocus, autofocus, registry } = props;
   const [typed, setTyped] = useState<string>();
   // The typed text stays as long as it has the same value: "1." and "1.0" are 1.
   const same = typed !== undefined && (readNumber(typed) === null ? typed === formData : digitsOf(mark(readNumber(typed)!)) === digitsOf(formData));
@@ -318,16 +323,10 @@ function NumberText(props: FieldProps) {
   }
   return (
     <TextInput
-      id={fieldPathId.$id}
+      {...common({ ...props, id: fieldPathId.$id })}
       inputMode={schema.type === "integer" ? "numeric" : "decimal"}
       value={same ? typed : isMarked(formData) || typeof formData === "number" ? digitsOf(formData) : ((formData as string | undefined) ?? "")}
-      required={required ?? false}
-      withAsterisk={false}
-      disabled={disabled ?? false}
-      readOnly={readonly ?? false}
       autoFocus={autofocus ?? false}
-      placeholder={placeholder}
-      error={(rawErrors?.length ?? 0) > 0}
       classNames={{ input: "nums" }}
       onChange={({ currentTarget: { value } }) => {
         setTyped(value);

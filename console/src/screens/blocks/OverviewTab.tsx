@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Actor } from "../../components/Actor";
 import { CopyText } from "../../components/Copy";
-import { ErrorNotice } from "../../components/ErrorState";
-import { SkeletonLines } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { bytes } from "../settings/units";
 import { usageQuery } from "./blocks";
 import { Consent } from "./Consent";
@@ -11,7 +10,8 @@ import classes from "./Blocks.module.css";
 import type { Block, HandlerUsage as Use } from "../../api/types";
 
 export function OverviewTab({ block }: { block: Block }) {
-  const { data: usage, error, refetch } = useQuery(usageQuery(block.name));
+  const query = useQuery(usageQuery(block.name));
+  const usage = query.data;
   const used = usage === undefined ? [] : [...usage.actions.map((each) => ({ kind: "action", ...each })), ...usage.handlers.map((each) => ({ kind: "handler", ...each })), ...usage.hooks.map((each) => ({ kind: "hook", ...each }))];
   return (
     <>
@@ -27,11 +27,7 @@ export function OverviewTab({ block }: { block: Block }) {
       <section>
         <h2>Use</h2>
         {usage === undefined ? (
-          error === null ? (
-            <SkeletonLines lines={3} />
-          ) : (
-            <ErrorNotice error={error} title="The use could not be loaded" onRetry={() => void refetch()} />
-          )
+          <PartNotLoaded query={query} what="The use" lines={3} />
         ) : used.length === 0 ? (
           <p className="dim">It declares nothing that could be called.</p>
         ) : (

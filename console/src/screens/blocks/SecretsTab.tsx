@@ -3,22 +3,23 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
 import type { Block, BlockSecret } from "../../api/types";
-import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
-import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
+import { DeleteButton } from "../../components/DeleteButton";
 import classes from "./Blocks.module.css";
 
 /** The secrets that the block asks for. The page can set a value, but never shows it. */
 export function SecretsTab({ block }: { block: Block }) {
   const path = { block: block.name };
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ["blocks", block.name, "secrets"],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/blocks/{block}/secrets", { params: { path }, signal })),
   });
-  if (data === undefined) return error === null ? <SkeletonLines lines={3} /> : <ErrorNotice error={error} title="The secrets could not be loaded" onRetry={() => void refetch()} />;
+  const { data } = query;
+  if (data === undefined) return <PartNotLoaded query={query} what="The secrets" lines={3} />;
   return (
     <>
       <p className="dim">Only the block can read a value back. It is stored encrypted.</p>
@@ -74,16 +75,7 @@ function OneSecret({ secret: { name, isSet, updatedAt }, block }: { secret: Bloc
           Set
         </Button>
         {isSet && (
-          <Button
-            variant="subtle"
-            color="red"
-            loading={remove.isPending}
-            onClick={async () => {
-              if (await confirm({ title: `Delete the secret ${name}?`, children: "The block fails where it needs it.", action: "Delete secret", danger: true })) remove.mutate();
-            }}
-          >
-            Delete
-          </Button>
+          <DeleteButton question={{ title: `Delete the secret ${name}?`, children: "The block fails where it needs it.", action: "Delete secret" }} isPending={remove.isPending} onDelete={() => remove.mutate()} />
         )}
       </div>
     </form>

@@ -1,15 +1,16 @@
 import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
 import { fromLocal, toLocal } from "../../api/local-time";
+import { quantity } from "../../api/numbers";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
-import { CopyAs } from "../../components/CopyAs";
+import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { confirm } from "../../components/confirm-store";
@@ -31,6 +32,7 @@ export function DeliveriesScreen() {
   const navigate = useNavigate({ from: "/deliveries" });
   const cache = useQueryClient();
   const canRetry = useCan("events", "update");
+  const createsWebhooks = useCan("webhooks", "create");
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [progress, setProgress] = useState<{ done: number; of: number; what: string }>();
   const parameters = parametersOf(filter);
@@ -75,19 +77,19 @@ export function DeliveriesScreen() {
     setProgress(undefined);
     setSelected(new Set());
     await refresh();
-    if (refused.length === 0) told(`${chosen.length} ${chosen.length === 1 ? "delivery is" : "deliveries are"} on the way again.`);
+    if (refused.length === 0) told(onTheWay(chosen.length));
     else failed(`${refused.length} of ${chosen.length} deliveries could not be retried`, new Error([...new Set(refused)].join(" ")));
   };
   const dead = sum("dead") ?? 0;
   const retryAllDead = async () => {
     const { consumer, topic, since, until } = filter;
-    if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead", danger: false }))) return;
+    if (!(await confirm({ title: `Retry ${quantity(dead, "dead delivery", "dead deliveries")}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead", danger: false }))) return;
     try {
       const answer = await dataOf(api.POST("/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } }));
       const count = "count" in answer ? answer.count : 1;
       await refresh();
       setRetried(count);
-      told(`${count.toLocaleString("en")} ${count === 1 ? "delivery is" : "deliveries are"} on the way again.`);
+      told(onTheWay(count));
     } catch (error) {
       failed("The dead deliveries could not be retried", error);
     }
@@ -102,7 +104,7 @@ export function DeliveriesScreen() {
           <CopyAs request={{ method: "GET", path: address("/api/v1/events/deliveries", parameters) }} />
           {canRetry && chosen.length > 0 && (
             <Button leftSection={<IconRefresh size={14} />} loading={progress !== undefined} onClick={() => void retrySelected()}>
-              Retry {chosen.length} {chosen.length === 1 ? "delivery" : "deliveries"}
+              Retry {quantity(chosen.length, "delivery", "deliveries")}
             </Button>
           )}
           {canRetry && chosen.length === 0 && dead > 0 && filter.event === undefined && (
@@ -156,7 +158,14 @@ export function DeliveriesScreen() {
         isFiltered ? (
           <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>
         ) : (
-          <EmptyState title="No deliveries yet" docs="GET /api/v1/events/deliveries">Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.</EmptyState>
+          <EmptyState
+            title="No deliveries yet"
+            docs="GET /api/v1/events/deliveries"
+            action={createsWebhooks && <Button renderRoot={(props) => <Link to="/webhooks" search={{ new: true }} {...props} />}>Create webhook</Button>}
+            curl={asCurl({ method: "GET", path: "/api/v1/events/deliveries" })}
+          >
+            Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.
+          </EmptyState>
         )
       ) : (
         <DataTable
@@ -181,6 +190,7 @@ export function DeliveriesScreen() {
   );
 }
 
+const onTheWay = (count: number) => `${quantity(count, "delivery is", "deliveries are")} on the way again.`;
 const labelOf = (word: string, count: number | undefined) => (count === undefined || count === 0 ? word : `${word} ${count.toLocaleString("en")}`);
 
 const COLUMNS: Column<Delivery>[] = [

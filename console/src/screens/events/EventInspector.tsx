@@ -7,13 +7,12 @@ import { every } from "../../api/poll";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { Changes } from "../../components/Changes";
-import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
-import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { DeliveryStatus, stateOf, useConsumerName } from "../deliveries/deliveries";
 import { eventQuery, recordOf } from "./events";
 import details from "../../components/Details.module.css";
@@ -44,11 +43,7 @@ export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id:
       }
     >
       {event === undefined ? (
-        query.error === null ? (
-          <SkeletonLines />
-        ) : (
-          <ErrorNotice error={query.error} title="The event could not be loaded" onRetry={() => void query.refetch()} />
-        )
+        <PartNotLoaded query={query} what="The event" />
       ) : (
         <div className={details.body}>
           <dl className={details.facts}>
@@ -86,14 +81,15 @@ export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id:
 }
 
 function EventDeliveries({ id }: { id: string }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ["deliveries", "of", id],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId: id, limit: 100 } }, signal })),
     // No event reports a change of a delivery, so the list is polled.
-    refetchInterval: (query) => every(query.state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000)(query),
+    refetchInterval: (now) => every(now.state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000)(now),
   });
   const nameOf = useConsumerName();
-  if (data === undefined) return error === null ? <SkeletonLines lines={2} /> : <ErrorNotice error={error} title="The deliveries could not be loaded" onRetry={() => void refetch()} />;
+  const { data } = query;
+  if (data === undefined) return <PartNotLoaded query={query} what="The deliveries" lines={2} />;
   if (data.length === 0) return <p className="dim">No consumer subscribed to this topic.</p>;
   return (
     <ul className={classes.deliveries}>

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay, IconSearch, IconX } from "@tabler/icons-react";
 import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
 import { useAfterAnswers } from "../../api/after-answers";
@@ -128,7 +128,7 @@ export function EventsScreen() {
         isFiltered ? (
           <EmptyState title="No event matches">No recorded event has this topic or record. A pattern has dots: <code className="mono">*</code> is one segment, <code className="mono">#</code> any number.</EmptyState>
         ) : (
-          <EmptyState title="No events yet" docs="GET /api/v1/events" curl={asCurl({ method: "GET", path: "/api/v1/events" })}>
+          <EmptyState title="No events yet" docs="GET /api/v1/events" action={<Button component={Link} to="/objects">Show the objects</Button>} curl={asCurl({ method: "GET", path: "/api/v1/events" })}>
             Every create, update, delete and link leaves an event. Change a record, and it shows here.
           </EmptyState>
         )

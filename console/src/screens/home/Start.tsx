@@ -1,5 +1,6 @@
 import { IconArrowRight, IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { CodeBlock } from "../../components/CodeBlock";
 import { asCurl } from "../../components/CopyAs";
 import { KIND_SYMBOLS } from "../objects/model/relations";
@@ -15,55 +16,45 @@ export function Start({ name }: { name: string | undefined }) {
         <p>It has no data yet. Describe what you want to keep, and its REST, GraphQL and MCP API, its events and its permissions are there at once.</p>
       </div>
       <ol className={classes.steps}>
-        <li className={classes.step} data-state="now">
-          <span className={classes.stepNumber} aria-hidden="true">
-            1
-          </span>
-          <div className={classes.stepBody}>
-            <h3>Create an object</h3>
-            <p>An object is a kind of record, with fields of nineteen types and relations to others.</p>
-            <Link to="/objects/new" className={classes.scratch}>
-              <IconPlus size={20} aria-hidden="true" />
-              <b>From scratch</b>
-              <span>Name it, add fields, done.</span>
-            </Link>
-            <div className={classes.cards}>
-              {TEMPLATES.map((template) => (
-                <TemplateCard key={template.id} template={template} />
-              ))}
-            </div>
+        <Step number={1} title="Create an object" isNow>
+          <p>An object is a kind of record, with fields of nineteen types and relations to others.</p>
+          <Link to="/objects/new" className={classes.scratch}>
+            <IconPlus size={20} aria-hidden="true" />
+            <b>From scratch</b>
+            <span>Name it, add fields, done.</span>
+          </Link>
+          <div className={classes.cards}>
+            {TEMPLATES.map((template) => (
+              <TemplateCard key={template.id} template={template} />
+            ))}
           </div>
-        </li>
-        <li className={classes.step}>
-          <span className={classes.stepNumber} aria-hidden="true">
-            2
-          </span>
-          <div className={classes.stepBody}>
-            <h3>Add a record</h3>
-            <p>In a table that edits like a spreadsheet, by import, or by the API.</p>
-          </div>
-        </li>
-        <li className={classes.step}>
-          <span className={classes.stepNumber} aria-hidden="true">
-            3
-          </span>
-          <div className={classes.stepBody}>
-            <h3>Create a key</h3>
-            <p>A key lets a program in, with the rights of one role.</p>
-          </div>
-        </li>
-        <li className={classes.step}>
-          <span className={classes.stepNumber} aria-hidden="true">
-            4
-          </span>
-          <div className={classes.stepBody}>
-            <h3>Call the API</h3>
-            <p>This address is live. With an object of yours in place of task it answers with its records.</p>
-            <CodeBlock code={asCurl({ method: "GET", path: "/api/v1/data/task" })} label="curl" />
-          </div>
-        </li>
+        </Step>
+        <Step number={2} title="Add a record">
+          <p>In a table that edits like a spreadsheet, by import, or by the API.</p>
+        </Step>
+        <Step number={3} title="Create a key">
+          <p>A key lets a program in, with the rights of one role.</p>
+        </Step>
+        <Step number={4} title="Call the API">
+          <p>This address is live. With an object of yours in place of task it answers with its records.</p>
+          <CodeBlock code={asCurl({ method: "GET", path: "/api/v1/data/task" })} label="curl" />
+        </Step>
       </ol>
     </div>
+  );
+}
+
+function Step({ number, title, isNow = false, children }: { number: number; title: string; isNow?: boolean; children: ReactNode }) {
+  return (
+    <li className={classes.step} data-state={isNow ? "now" : undefined}>
+      <span className={classes.stepNumber} aria-hidden="true">
+        {number}
+      </span>
+      <div className={classes.stepBody}>
+        <h3>{title}</h3>
+        {children}
+      </div>
+    </li>
   );
 }
 

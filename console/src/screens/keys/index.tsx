@@ -9,7 +9,6 @@ import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { ApiKey } from "../../api/types";
 import { Actor } from "../../components/Actor";
-import { confirm } from "../../components/confirm-store";
 import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -22,6 +21,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { DeleteButton } from "../../components/DeleteButton";
 import { rolesQuery } from "../users/users";
 import { NewKey } from "./NewKey";
 import classes from "../../components/Details.module.css";
@@ -141,16 +141,9 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
       onPrevious={onPrevious}
       footer={
         canDelete && (
-          <Button
-            variant="subtle"
-            color="red"
-            loading={remove.isPending}
-            onClick={async () => {
-              if (await confirm({ title: `Delete the key ${apiKey.name}?`, children: "Programs that use it are refused at once.", action: "Delete key", danger: true })) remove.mutate();
-            }}
-          >
+          <DeleteButton question={{ title: `Delete the key ${apiKey.name}?`, children: "Programs that use it are refused at once.", action: "Delete key" }} isPending={remove.isPending} onDelete={() => remove.mutate()}>
             Delete key
-          </Button>
+          </DeleteButton>
         )
       }
     >

@@ -1,7 +1,8 @@
 /** The shared parts of the panel and the page of a record: the draft, the tabs and the actions. */
 import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { type RecordShape, displayValue, shapeOfRecord, useRecordShape } from "../../api/record-shape";
+import { type RecordShape, shapeOfRecord, useRecordShape } from "../../api/record-shape";
+import { relatedOf } from "../../api/related";
 import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
 import { useCanRecords } from "../../api/session";
 import { failed } from "../../components/toast";
@@ -72,7 +73,7 @@ export function useOpenRecord(known: RecordShape, id: string, query: UseQueryRes
   const mayDelete = useCanRecords(shape.object, "delete");
   const [jsonProblem, setJsonProblem] = useState<string>();
   const { draft, isDeleted } = editing;
-  const label = displayValue(draft.base?.record ?? latest.record, shape.columns) ?? shortId(id);
+  const label = relatedOf(shape.object, draft.base?.record ?? latest.record, shape.columns).label ?? shortId(id);
   const copy = useMemo(
     () => (draft.isDirty ? copyUpdate(shape, id, bodyOf(draft.edits, shape.columns)) : copyRead(shape, id)),
     [shape, id, draft.isDirty, draft.edits],

@@ -1,6 +1,7 @@
-import { Select } from "@mantine/core";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Button, Select } from "@mantine/core";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useObjects } from "../../api/objects";
+import { useCan } from "../../api/session";
 import { asCurl, asJavaScript } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
 import { EmptyState } from "../../components/EmptyState";
@@ -14,10 +15,16 @@ const SAMPLES: Record<string, unknown> = { integer: 1, big_integer: 1, decimal: 
 export function Snippets() {
   const { object: wanted } = useSearch({ from: "/api" });
   const navigate = useNavigate({ from: "/api" });
+  const canCreate = useCan("objects", "create");
   const { data: objects, error, refetch } = useObjects();
   if (objects === undefined) return error === null ? <SkeletonLines /> : <ErrorNotice error={error} title="The objects could not be loaded" onRetry={refetch} />;
   const object = objects.find(({ name }) => name === wanted) ?? objects[0];
-  if (object === undefined) return <EmptyState title="No objects yet" docs="POST /api/v1/objects">Create an object, and its snippets stand here.</EmptyState>;
+  if (object === undefined)
+    return (
+      <EmptyState title="No objects yet" docs="POST /api/v1/objects" action={canCreate && <Button renderRoot={(props) => <Link to="/objects/new" {...props} />}>Create object</Button>}>
+        Create an object, and its snippets stand here.
+      </EmptyState>
+    );
   const { name, fields = [] } = object;
   const path = `/api/v1/data/${name}`;
   const values = Object.fromEntries(fields.filter(({ required }) => required === true).map((field) => [field.name, field.options?.[0] ?? SAMPLES[field.type] ?? "text"]));

@@ -8,18 +8,18 @@ import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from ".
 import { useCan } from "../../api/session";
 import type { Task, TaskRun as Run } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
-import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
-import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
+import { DeleteButton } from "../../components/DeleteButton";
 import { Enabled } from "./Enabled";
 import { Schedule } from "./Schedule";
-import { RUNS_SHOWN, TYPES, isMade, runsQuery } from "./tasks";
+import { RUNS_SHOWN, RUN_TONES, TYPES, isMade, runsQuery } from "./tasks";
 import details from "../../components/Details.module.css";
 import classes from "./Tasks.module.css";
 
@@ -100,16 +100,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
             </Button>
           )}
           {canDelete && isMade(task) && (
-            <Button
-              variant="subtle"
-              color="red"
-              loading={remove.isPending}
-              onClick={async () => {
-                if (await confirm({ title: `Delete the task ${task.name}?`, children: "Its runs go too. What it did stays.", action: "Delete task", danger: true })) remove.mutate();
-              }}
-            >
-              Delete
-            </Button>
+            <DeleteButton question={{ title: `Delete the task ${task.name}?`, children: "Its runs go too. What it did stays.", action: "Delete task" }} isPending={remove.isPending} onDelete={() => remove.mutate()} />
           )}
         </>
       }
@@ -131,7 +122,8 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
 }
 
 function Runs({ task }: { task: Task }) {
-  const { data: runs, error, refetch } = useQuery(runsQuery(task.id));
+  const query = useQuery(runsQuery(task.id));
+  const runs = query.data;
   const [open, setOpen] = useState<string>();
   return (
     <section aria-labelledby="runs">
@@ -139,11 +131,7 @@ function Runs({ task }: { task: Task }) {
         Runs
       </h3>
       {runs === undefined ? (
-        error === null ? (
-          <SkeletonLines lines={3} />
-        ) : (
-          <ErrorNotice error={error} title="The runs could not be loaded" onRetry={() => void refetch()} />
-        )
+        <PartNotLoaded query={query} what="The runs" lines={3} />
       ) : runs.length === 0 ? (
         <p className="dim">It has not run yet.</p>
       ) : (
@@ -151,7 +139,7 @@ function Runs({ task }: { task: Task }) {
           {runs.map((run) => (
             <li key={run.id}>
               <button type="button" className={classes.run} aria-expanded={open === run.id} onClick={() => setOpen(open === run.id ? undefined : run.id)}>
-                <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[run.status] as "info" | "ok" | "bad"} plain>
+                <StatusBadge tone={RUN_TONES[run.status]} plain>
                   {run.status}
                 </StatusBadge>
                 <span className="dim">{run.trigger === "manual" ? "by hand" : "on schedule"}</span>

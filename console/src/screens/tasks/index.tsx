@@ -5,8 +5,8 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
-import type { Task } from "../../api/types";
-import { CopyAs } from "../../components/CopyAs";
+import type { NewTaskBody, Task } from "../../api/types";
+import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { neighbours } from "../../components/Inspector";
@@ -16,8 +16,10 @@ import { Time } from "../../components/Time";
 import { Enabled } from "./Enabled";
 import { NewTask } from "./NewTask";
 import { TaskInspector } from "./TaskInspector";
-import { inWords, tasksQuery } from "./tasks";
+import { RUN_TONES, inWords, tasksQuery } from "./tasks";
 import classes from "./Tasks.module.css";
+
+const EXAMPLE: NewTaskBody = { name: "nightly", type: "block_action", schedule: "0 3 * * *", config: { block: "<block>", action: "<action>", input: {} } };
 
 /** The scheduled tasks, with their last results. A task can also be run at once. */
 export function TasksScreen() {
@@ -51,6 +53,11 @@ export function TasksScreen() {
   const at = tasks?.findIndex(({ id, name }) => id === open || name === open) ?? -1;
   const opened = at === -1 ? undefined : tasks![at];
   const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id, new: undefined }) });
+  const create = canCreate && (
+    <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/tasks" search={{ new: true }} {...props} />}>
+      Create task
+    </Button>
+  );
   return (
     <Page
       title="Tasks"
@@ -58,11 +65,7 @@ export function TasksScreen() {
       actions={
         <>
           <CopyAs request={{ method: "GET", path: opened === undefined ? "/api/v1/tasks" : `/api/v1/tasks/${opened.id}` }} />
-          {canCreate && (
-            <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/tasks" search={{ new: true }} {...props} />}>
-              Create task
-            </Button>
-          )}
+          {create}
         </>
       }
       inspector={
@@ -81,7 +84,9 @@ export function TasksScreen() {
       {tasks === undefined ? (
         <NotLoaded query={query} what="The tasks" rows={4} />
       ) : tasks.length === 0 ? (
-        <EmptyState title="No tasks yet" docs="POST /api/v1/tasks">A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.</EmptyState>
+        <EmptyState title="No tasks yet" docs="POST /api/v1/tasks" action={create} curl={asCurl({ method: "POST", path: "/api/v1/tasks", body: EXAMPLE })}>
+          A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.
+        </EmptyState>
       ) : (
         <DataTable label="Tasks" columns={columns} rows={tasks} rowId={({ id }) => id} openId={opened?.id} onOpen={({ id }) => go(id)} narrowColumns={["name", "last"]} />
       )}
@@ -94,7 +99,7 @@ function LastRun({ task: { lastRunAt, lastStatus, suspended } }: { task: Task })
   if (lastStatus === null) return <span className="dim">never</span>;
   return (
     <span className={classes.last}>
-      <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[lastStatus] as "info" | "ok" | "bad"} plain>
+      <StatusBadge tone={RUN_TONES[lastStatus]} plain>
         {lastStatus}
       </StatusBadge>
       <span className="dim">

@@ -13,6 +13,9 @@ export const tasksQuery = queryOptions({
   refetchInterval: every(15_000),
 });
 
+/** The color of a run by its status. */
+export const RUN_TONES = { running: "info", succeeded: "ok", failed: "bad" } as const;
+
 export const RUNS_SHOWN = 25;
 
 export const runsQuery = (task: string) =>

@@ -12,10 +12,10 @@ import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
-import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { dependentsOf, linksOf, sentences } from "../record/dependents";
 import { describeAgent } from "../account/agent";
 import { HandOver } from "./HandOver";
@@ -106,11 +106,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
       }
     >
       {user === undefined ? (
-        query.error === null ? (
-          <SkeletonLines />
-        ) : (
-          <ErrorNotice error={query.error} title="The user could not be loaded" onRetry={() => void query.refetch()} />
-        )
+        <PartNotLoaded query={query} what="The user" />
       ) : (
         <div className={classes.body}>
           {error !== null && <ErrorNotice error={error} />}
@@ -206,10 +202,11 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
 function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   const cache = useQueryClient();
   const { id } = user;
-  const { data: sessions, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ["users", user.id, "sessions"],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users/{id}/sessions", { params: { path: { id }, query: { limit: SESSIONS_MAX } }, signal })),
   });
+  const sessions = query.data;
   const end = useMutation({
     mutationFn: async (session: string | undefined) => {
       if (session === undefined) await api.DELETE("/api/v1/users/{id}/sessions", { params: { path: { id } } });
@@ -236,11 +233,7 @@ function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
       </h3>
       {end.error !== null && <ErrorNotice error={end.error} />}
       {sessions === undefined ? (
-        error === null ? (
-          <SkeletonLines lines={2} />
-        ) : (
-          <ErrorNotice error={error} title="The sessions could not be loaded" onRetry={() => void refetch()} />
-        )
+        <PartNotLoaded query={query} what="The sessions" lines={2} />
       ) : sessions.length === 0 ? (
         <p className="dim">Not signed in anywhere.</p>
       ) : (

@@ -1,10 +1,8 @@
 import { Select, type SelectProps } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { useSettled } from "../../components/SettledInput";
 import { userQuery, usersQuery } from "./users";
-
-const TYPING_MS = 150;
 
 type UserSelectProps = Omit<SelectProps, "data" | "searchable" | "searchValue" | "onSearchChange"> & {
   value: string | null;
@@ -15,7 +13,7 @@ type UserSelectProps = Omit<SelectProps, "data" | "searchable" | "searchValue" |
 /** Chooses a user by name or email address. Guests and banned users are left out. */
 export function UserSelect({ value, without, ...rest }: UserSelectProps) {
   const [typed, setTyped] = useState("");
-  const [search] = useDebouncedValue(typed.trim(), TYPING_MS);
+  const search = useSettled(typed.trim());
   const found = useQuery({ ...usersQuery({ search: search || undefined, page: 1 }), placeholderData: keepPreviousData });
   const chosen = useQuery({ ...userQuery(value ?? ""), enabled: value !== null });
   const users = found.data?.data.filter(({ id, isAnonymous, banned }) => id !== without && !isAnonymous && !banned) ?? [];

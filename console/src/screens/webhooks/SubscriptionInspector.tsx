@@ -7,13 +7,13 @@ import { isApiError } from "../../api/errors";
 import { type JsonObject, isJsonObject, parseJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import { CodeEditor } from "../../components/CodeEditor";
-import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
-import { SkeletonLines } from "../../components/Skeleton";
 import { Suspended } from "../../components/Suspended";
 import { told } from "../../components/toast";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
+import { DeleteButton } from "../../components/DeleteButton";
 import { Warnings } from "./Warnings";
 import { subscriptionsQuery } from "./webhooks";
 import classes from "../../components/Details.module.css";
@@ -27,7 +27,7 @@ const PERSIST = `{
 export function SubscriptionInspector({ consumer }: { consumer: string }) {
   const cache = useQueryClient();
   const navigate = useNavigate({ from: "/webhooks" });
-  const { data, error, refetch } = useQuery(subscriptionsQuery);
+  const query = useQuery(subscriptionsQuery);
   const canUpdate = useCan("events", "update");
   const canDelete = useCan("events", "delete");
   const params = { path: { consumer } };
@@ -41,7 +41,7 @@ export function SubscriptionInspector({ consumer }: { consumer: string }) {
       await refresh();
     },
   });
-  const subscription = data?.find((each) => each.consumer === consumer);
+  const subscription = query.data?.find((each) => each.consumer === consumer);
   return (
     <Inspector
       title={consumer}
@@ -49,27 +49,14 @@ export function SubscriptionInspector({ consumer }: { consumer: string }) {
       footer={
         canDelete &&
         subscription !== undefined && (
-          <Button
-            variant="subtle"
-            color="red"
-            loading={remove.isPending}
-            onClick={async () => {
-              if (await confirm({ title: `Delete the subscription ${consumer}?`, children: "Deliveries that wait are dropped.", action: "Delete subscription", danger: true })) remove.mutate();
-            }}
-          >
+          <DeleteButton question={{ title: `Delete the subscription ${consumer}?`, children: "Deliveries that wait are dropped.", action: "Delete subscription" }} isPending={remove.isPending} onDelete={() => remove.mutate()}>
             Delete subscription
-          </Button>
+          </DeleteButton>
         )
       }
     >
       {subscription === undefined ? (
-        data !== undefined ? (
-          <p className="dim">This subscription is gone.</p>
-        ) : error === null ? (
-          <SkeletonLines />
-        ) : (
-          <ErrorNotice error={error} onRetry={() => void refetch()} />
-        )
+        query.data === undefined ? <PartNotLoaded query={query} what="The subscriptions" /> : <p className="dim">This subscription is gone.</p>
       ) : (
         <div className={classes.body}>
           {remove.error !== null && <ErrorNotice error={remove.error} />}

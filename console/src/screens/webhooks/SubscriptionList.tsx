@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -16,7 +17,8 @@ const COLUMNS: Column<Subscription>[] = [
   { id: "state", header: "State", width: 130, cell: ({ consumer, suspended }) => (suspended === null ? <Arrives consumer={consumer} /> : <StatusBadge tone="warn" plain>suspended</StatusBadge>) },
 ];
 
-export function SubscriptionList() {
+/** `create` is the button that creates the first one. */
+export function SubscriptionList({ create }: { create: ReactNode }) {
   const { open } = useSearch({ from: "/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
   const query = useQuery(subscriptionsQuery);
@@ -24,7 +26,7 @@ export function SubscriptionList() {
   if (data === undefined) return <NotLoaded query={query} what="The subscriptions" rows={6} />;
   if (data.length === 0)
     return (
-      <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions" curl={asCurl({ method: "POST", path: "/api/v1/events/subscriptions", body: { event: "data.#", consumer: "my-log", handler: "log_event" } })}>
+      <EmptyState title="No subscriptions yet" action={create} docs="POST /api/v1/events/subscriptions" curl={asCurl({ method: "POST", path: "/api/v1/events/subscriptions", body: { event: "data.#", consumer: "my-log", handler: "log_event" } })}>
         A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.
       </EmptyState>
     );

@@ -14,11 +14,12 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Inspector, neighbours } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
-import { SkeletonLines } from "../../components/Skeleton";
 import { Suspended } from "../../components/Suspended";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
+import { DeleteButton } from "../../components/DeleteButton";
 import { consumerOf } from "../deliveries/consumers";
 import { DeliveryStatus, stateOf } from "../deliveries/deliveries";
 import { Enabled } from "./Enabled";
@@ -87,13 +88,14 @@ export function NewWebhook() {
 
 export function WebhookInspector({ id }: { id: string }) {
   const navigate = useNavigate({ from: "/webhooks" });
-  const { data: webhooks, error, refetch } = useQuery(webhooksQuery);
+  const query = useQuery(webhooksQuery);
+  const webhooks = query.data;
   const at = webhooks?.findIndex((each) => each.id === id) ?? -1;
   const go = (next: string | undefined) => void navigate({ search: next === undefined ? {} : { open: next } });
   if (webhooks === undefined || at === -1)
     return (
       <Inspector title="Webhook" onClose={() => go(undefined)}>
-        {webhooks !== undefined ? <p className="dim">This webhook is gone.</p> : error === null ? <SkeletonLines /> : <ErrorNotice error={error} onRetry={() => void refetch()} />}
+        {webhooks !== undefined ? <p className="dim">This webhook is gone.</p> : <PartNotLoaded query={query} what="The webhooks" />}
       </Inspector>
     );
   return (
@@ -185,17 +187,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
             </Button>
           )}
           {canDelete && (
-            <Button
-              variant="subtle"
-              color="red"
-              px={8}
-              loading={remove.isPending}
-              onClick={async () => {
-                if (await confirm({ title: `Delete the webhook ${webhook.name ?? webhook.url}?`, children: "Deliveries that wait are dropped.", action: "Delete webhook", danger: true })) remove.mutate();
-              }}
-            >
-              Delete
-            </Button>
+            <DeleteButton px={8} question={{ title: `Delete the webhook ${webhook.name ?? webhook.url}?`, children: "Deliveries that wait are dropped.", action: "Delete webhook" }} isPending={remove.isPending} onDelete={() => remove.mutate()} />
           )}
         </>
       }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { useCan } from "../../api/session";
 import { asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
@@ -13,7 +13,8 @@ import { Enabled } from "./Enabled";
 import type { Webhook } from "../../api/types";
 import { webhooksQuery } from "./webhooks";
 
-export function WebhookList() {
+/** `create` is the button that creates the first one. */
+export function WebhookList({ create }: { create: ReactNode }) {
   const { open } = useSearch({ from: "/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });
   const query = useQuery(webhooksQuery);
@@ -33,7 +34,7 @@ export function WebhookList() {
   if (data === undefined) return <NotLoaded query={query} what="The webhooks" rows={6} />;
   if (data.length === 0)
     return (
-      <EmptyState title="No webhooks yet" docs="POST /api/v1/webhooks" curl={asCurl({ method: "POST", path: "/api/v1/webhooks", body: { url: "https://example.com/hook", topics: ["data.#"] } })}>
+      <EmptyState title="No webhooks yet" action={create} docs="POST /api/v1/webhooks" curl={asCurl({ method: "POST", path: "/api/v1/webhooks", body: { url: "https://example.com/hook", topics: ["data.#"] } })}>
         A webhook sends each event that matches its topics to a URL, signed, and tries again when that fails.
       </EmptyState>
     );

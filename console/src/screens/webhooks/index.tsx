@@ -16,6 +16,11 @@ export function WebhooksScreen() {
   const createsWebhooks = useCan("webhooks", "create");
   const createsSubscriptions = useCan("events", "create");
   const canCreate = tab === "webhooks" ? createsWebhooks : tab === "subscriptions" && createsSubscriptions;
+  const create = canCreate && (
+    <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/webhooks" search={tab === "webhooks" ? { new: true } : { tab, new: true }} {...props} />}>
+      {tab === "webhooks" ? "Create webhook" : "Create subscription"}
+    </Button>
+  );
   const inspector =
     tab === "webhooks" ? (
       creating === true && createsWebhooks ? (
@@ -42,18 +47,14 @@ export function WebhooksScreen() {
         tab !== "verify" && (
           <>
             <CopyAs request={{ method: "GET", path: tab === "webhooks" ? "/api/v1/webhooks" : "/api/v1/events/subscriptions" }} />
-            {canCreate && (
-              <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/webhooks" search={tab === "webhooks" ? { new: true } : { tab, new: true }} {...props} />}>
-                {tab === "webhooks" ? "Create webhook" : "Create subscription"}
-              </Button>
-            )}
+            {create}
           </>
         )
       }
       padded={tab === "verify"}
       inspector={inspector}
     >
-      {tab === "webhooks" ? <WebhookList /> : tab === "subscriptions" ? <SubscriptionList /> : <Verify />}
+      {tab === "webhooks" ? <WebhookList create={create} /> : tab === "subscriptions" ? <SubscriptionList create={create} /> : <Verify />}
     </Page>
   );
 }

@@ -1,9 +1,11 @@
 import { MultiSelect, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
+import { isNumberType } from "../../../api/field-rules";
+import { type JsonValue, parseJson, printJson } from "../../../api/json";
 import type { Field } from "../../../api/types";
 import { CodeEditor } from "../../../components/CodeEditor";
-import { isNumberType, typeInfo } from "../model/fieldTypes";
+import { typeInfo } from "../model/fieldTypes";
+import { valueOf } from "../model/tryValue";
 
 export interface DefaultInputProps {
   field: Field;
@@ -16,69 +18,35 @@ const HINT = "What a new record gets where it says nothing. Records that are the
 
 /**
  * The editor of a field's default, for the field's type. A text that cannot be parsed stays as it is, and the server says what is wrong
- * with it.
+ * with it. The editors of a record's values keep such a text to themselves and cannot take a chosen option away, so they cannot be used.
  */
 export function DefaultInput({ field, error, onChange }: DefaultInputProps) {
-  const { type } = field;
-  const value = field.default;
-  const options = field.options ?? [];
+  const { type, default: value } = field;
+  const label = { label: "Default", description: HINT, error };
   if (type === "json") return <JsonDefault value={value} error={error} onChange={onChange} />;
-  if (type === "boolean")
+  const chosen = Array.isArray(value) ? value.map(String) : value === undefined ? [] : [String(value)];
+  const options = type === "boolean" ? ["true", "false"] : [...new Set([...(field.options ?? []), ...chosen])].filter((each) => each !== "");
+  if (type === "multi_enum")
+    return <MultiSelect {...label} placeholder={chosen.length === 0 ? "none" : ""} data={options} value={chosen} onChange={(next) => onChange(next.length === 0 ? null : next)} size="xs" />;
+  if (type === "boolean" || type === "enum")
     return (
       <Select
-        label="Default"
-        description={HINT}
+        {...label}
         placeholder="none"
         clearable
-        data={["true", "false"]}
-        value={value === undefined ? null : String(value)}
-        onChange={(next) => onChange(next === null ? null : next === "true")}
-        error={error}
+        data={options}
+        value={chosen[0] ?? null}
+        onChange={(next) => onChange(type === "boolean" && next !== null ? next === "true" : next)}
         clearButtonProps={{ "aria-label": "Take the default away" }}
       />
     );
-  if (type === "enum")
-    return (
-      <Select
-        label="Default"
-        description={HINT}
-        placeholder="none"
-        clearable
-        data={[...new Set([...options, ...(typeof value === "string" ? [value] : [])])].filter((each) => each !== "")}
-        value={typeof value === "string" ? value : null}
-        onChange={onChange}
-        error={error}
-        clearButtonProps={{ "aria-label": "Take the default away" }}
-      />
-    );
-  if (type === "multi_enum") {
-    const chosen = Array.isArray(value) ? value.map(String) : [];
-    return (
-      <MultiSelect
-        label="Default"
-        description={HINT}
-        placeholder={chosen.length === 0 ? "none" : ""}
-        data={[...new Set([...options, ...chosen])].filter((each) => each !== "")}
-        value={chosen}
-        onChange={(next) => onChange(next.length === 0 ? null : next)}
-        error={error}
-        size="xs"
-      />
-    );
-  }
-  const isNumber = isNumberType(type);
   return (
     <TextInput
-      label="Default"
-      description={HINT}
+      {...label}
       placeholder={`none, or such as ${typeInfo(type).example}`}
-      value={value === undefined ? "" : typeof value === "string" ? value : String(value)}
-      onChange={(event) => {
-        const text = event.currentTarget.value;
-        onChange(text === "" ? null : isNumber ? (readNumber(text) ?? text) : text);
-      }}
-      error={error}
-      {...(isNumber ? { inputMode: "decimal" as const, classNames: { input: "mono" } } : { dir: "auto" })}
+      value={chosen[0] ?? ""}
+      onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : valueOf(field, currentTarget.value))}
+      {...(isNumberType(type) ? { inputMode: "decimal" as const, classNames: { input: "mono" } } : { dir: "auto" })}
       autoComplete="off"
     />
   );

@@ -1,10 +1,12 @@
 import { Switch, TextInput, Textarea } from "@mantine/core";
 import { useId } from "react";
+import { isTextType } from "../../../api/field-rules";
 import { type JsonValue, readNumber } from "../../../api/json";
+import { SYSTEM_COLUMNS } from "../../../api/record-shape";
 import type { Field, FieldChanges, FieldType } from "../../../api/types";
 import type { FieldKey, FieldProblems } from "../model/fieldProblems";
-import { defaultScale, explainTypeChange, explainTypes, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo, widerTypes } from "../model/fieldTypes";
-import { SYSTEM_COLUMNS, nameFrom } from "../model/names";
+import { defaultScale, explainTypeChange, explainTypes, hasBounds, hasOptions, isComparable, isKnownType, typeInfo, widerTypes } from "../model/fieldTypes";
+import { nameFrom } from "../model/names";
 import { DefaultInput } from "./DefaultInput";
 import { OptionsInput } from "./OptionsInput";
 import { PatternInput } from "./PatternInput";

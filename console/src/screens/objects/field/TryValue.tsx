@@ -1,11 +1,11 @@
 import { TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { isApiError } from "../../../api/errors";
 import { useObjects } from "../../../api/objects";
 import { useCan } from "../../../api/session";
 import type { Field } from "../../../api/types";
+import { useSettled } from "../../../components/SettledInput";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { Ticked } from "../../../components/Ticked";
 import { typeInfo } from "../model/fieldTypes";
@@ -15,8 +15,8 @@ import classes from "./FieldForm.module.css";
 /** Shows whether the field would accept a typed value, by the server's own rules. */
 export function TryValue({ field }: { field: Field }) {
   const [text, setText] = useState("");
-  const [settled] = useDebouncedValue(text, 250);
-  const [settledField] = useDebouncedValue(field, 250);
+  const settled = useSettled(text);
+  const settledField = useSettled(field);
   const asksServer = useCan("objects", "create");
   const { data: objects } = useObjects();
   const isBlank = text === "";

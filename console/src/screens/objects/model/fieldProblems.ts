@@ -1,7 +1,8 @@
 /** The errors in a field's definition, by key. These are only the errors that the console can find itself. The server checks everything. */
+import { isTextType } from "../../../api/field-rules";
 import { isLosslessNumber, type JsonValue } from "../../../api/json";
 import type { Field } from "../../../api/types";
-import { defaultScale, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo } from "./fieldTypes";
+import { defaultScale, hasBounds, hasOptions, isComparable, isKnownType, typeInfo } from "./fieldTypes";
 import { fieldNameProblem } from "./names";
 
 export type FieldKey = keyof Field;

@@ -21,6 +21,7 @@ import {
   IconToggleLeft,
   type TablerIcon,
 } from "@tabler/icons-react";
+import { isNumberType, isTextType } from "../../../api/field-rules";
 import type { FieldType } from "../../../api/types";
 
 export interface FieldTypeInfo {
@@ -78,9 +79,6 @@ export function typesLike(text: string): FieldTypeInfo[] {
   return FIELD_TYPES.filter((info) => rank(info) < 5).sort((one, other) => rank(one) - rank(other));
 }
 
-export const isNumberType = (type: FieldType): boolean => typeInfo(type).group === "Number";
-/** Whether `min` and `max` are lengths and the type can have a pattern. */
-export const isTextType = (type: FieldType): boolean => typeInfo(type).group === "Text";
 export const hasOptions = (type: FieldType): boolean => type === "enum" || type === "multi_enum";
 export const hasBounds = (type: FieldType): boolean => isNumberType(type) || isTextType(type);
 /** Whether values have an order. Only such fields can be unique, indexed or part of a group. */

@@ -1,9 +1,9 @@
 /** Checks the names of objects, fields and relations while a person types. The server has the last word. */
+import { SYSTEM_COLUMNS } from "../../../api/record-shape";
 
 const NAME_CHARS_MAX = 48;
 const PREFIXES = ["svc_", "sqlite_", "pg_"];
 const RESERVED_OBJECTS = ["data", "objects", "events", "blocks", "users", "roles", "api_keys", "webhooks", "tasks", "settings"];
-export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"];
 
 function formOf(what: string, name: string): string | undefined {
   if (name === "") return `${what} needs a name.`;
@@ -28,7 +28,7 @@ export function objectNameProblem(name: string, taken: Iterable<string>): string
 export function fieldNameProblem(name: string, taken: Iterable<string>): string | undefined {
   const form = formOf("The field", name);
   if (form !== undefined) return form;
-  if (SYSTEM_COLUMNS.includes(name)) return `Every record has ${name} already; the server keeps it. Choose another name.`;
+  if ((SYSTEM_COLUMNS as readonly string[]).includes(name)) return `Every record has ${name} already; the server keeps it. Choose another name.`;
   for (const other of taken) if (other === name) return `There is a column "${name}" already.`;
   return undefined;
 }

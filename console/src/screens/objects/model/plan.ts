@@ -1,9 +1,9 @@
 /** The effect of a change before it is made. The server checks the rows and the things that depend on them, and changes nothing. */
-import { useDebouncedValue } from "@mantine/hooks";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { type Described, requestRaw } from "../../../api/client";
 import { parseJson, printJson } from "../../../api/json";
 import type { Plan } from "../../../api/types";
+import { useSettled } from "../../../components/SettledInput";
 
 export function planQuery(step: Described, schemaVersion: number | undefined) {
   return queryOptions({
@@ -20,7 +20,7 @@ export function planQuery(step: Described, schemaVersion: number | undefined) {
 /** The plan of a step that a person is still typing. It is requested when they pause. With `null`, no request is sent. */
 export function usePlan(step: Described | null, schemaVersion: number | undefined, pauseMs = 400) {
   const text = step === null ? null : printJson(step);
-  const [settled] = useDebouncedValue(text, pauseMs);
+  const settled = useSettled(text, pauseMs);
   const isCurrent = settled === text;
   const asked = step !== null && isCurrent ? step : null;
   const query = useQuery({

@@ -1,6 +1,6 @@
 /** Relations between two objects: their descriptions in words, and the columns and keys that they add to the API. */
 import { USERS, oneOf } from "../../../api/users-object";
-import { SYSTEM_COLUMNS } from "./names";
+import { SYSTEM_COLUMNS } from "../../../api/record-shape";
 import type { Relationship, RelationshipInput } from "../../../api/types";
 
 export type RelationKind = Relationship["kind"];
@@ -125,7 +125,7 @@ export function relationColumns(object: string, relations: Pick<RelationDefiniti
 
 /** The names that a new relation of the object cannot have, because records already use them as keys. */
 export function takenKeys(object: string, fields: string[], relations: RelationDefinition[]): Set<string> {
-  const taken = new Set([...fields, ...SYSTEM_COLUMNS]);
+  const taken = new Set<string>([...fields, ...SYSTEM_COLUMNS]);
   for (const relation of relations) for (const { object: on, key } of relationKeys(relation).keys) if (on === object) taken.add(key);
   return taken;
 }

@@ -4,10 +4,10 @@
  */
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../../api/client";
+import { checkValue, isNumberType } from "../../../api/field-rules";
 import { isApiError } from "../../../api/errors";
 import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
 import type { Field } from "../../../api/types";
-import { isNumberType } from "./fieldTypes";
 
 export interface Verdict {
   ok: boolean;
@@ -51,24 +51,11 @@ export function tryQuery(field: Field, text: string, name: string) {
   });
 }
 
-/** For persons who may not plan an object. The browser checks the length, the bounds, the options and the pattern. */
+/** For persons who may not plan an object. The browser checks what it can, as in the form of a record, and the pattern. */
 export function guess(field: Field, text: string): Verdict {
   const say = (ok: boolean, message: string): Verdict => ({ ok, message, isGuess: true });
-  const number = readNumber(text);
-  if (isNumberType(field.type)) {
-    if (number === null) return say(false, "This is not a number.");
-    if (field.min !== undefined && Number(number) < Number(field.min)) return say(false, `The least is ${String(field.min)}.`);
-    if (field.max !== undefined && Number(number) > Number(field.max)) return say(false, `The most is ${String(field.max)}.`);
-    return say(true, "Bounds hold.");
-  }
-  if (field.options !== undefined) {
-    const values = field.type === "multi_enum" ? (valueOf(field, text) as string[]) : [text];
-    const odd = values.find((each) => !field.options?.includes(each));
-    return odd === undefined ? say(true, "It is one of the options.") : say(false, `"${odd}" is not one of the options.`);
-  }
-  const length = [...text].length;
-  if (field.min !== undefined && length < Number(field.min)) return say(false, `It has ${length} characters; the least is ${String(field.min)}.`);
-  if (field.max !== undefined && length > Number(field.max)) return say(false, `It has ${length} characters; the most is ${String(field.max)}.`);
+  const problem = checkValue(field, valueOf(field, text));
+  if (problem !== undefined) return say(false, problem);
   if (field.pattern === undefined) return say(true, "No rule speaks against it.");
   try {
     return patternOf(field.pattern).test(text) ? say(true, "The pattern matches.") : say(false, "The pattern does not match.");

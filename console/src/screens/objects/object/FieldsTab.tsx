@@ -11,7 +11,7 @@ import { StatusBadge } from "../../../components/StatusBadge";
 import { TypeIcon } from "../field/FieldForm";
 import type { DraftField } from "../model/draft";
 import { typeInfo } from "../model/fieldTypes";
-import { SYSTEM_COLUMNS } from "../model/names";
+import { SYSTEM_COLUMNS } from "../../../api/record-shape";
 import { relationColumns } from "../model/relations";
 import type { ObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";

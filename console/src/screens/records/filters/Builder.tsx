@@ -1,12 +1,12 @@
 /** Builds a filter of several conditions, with and, or, not, and conditions on related records. */
 import { Button, Modal } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { countMatches } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
 import { quantity } from "../../../api/numbers";
 import { ErrorNotice } from "../../../components/ErrorState";
+import { useSettled } from "../../../components/SettledInput";
 import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
 import { ConditionFields, JsonToggle } from "./ConditionFields";
@@ -15,9 +15,6 @@ import { type Filter, type Part, type ShapeOf, filterOf } from "./tree";
 import { useConditionDraft } from "./useConditionDraft";
 import { type TitleOf, wordsOfAll } from "./words";
 import classes from "./Editors.module.css";
-
-/** The pause in typing after which the server counts the matching records. */
-const TYPING_MS = 300;
 
 export interface BuilderProps {
   shape: RecordShape;
@@ -40,7 +37,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const words = wordsOfAll(parts, "and", { shape, of, titleOf });
 
   const query = queryText(filterParameters({ ...filter, search, sort: [] }, shape));
-  const [settled] = useDebouncedValue(query, TYPING_MS);
+  const settled = useSettled(query);
   const isCurrent = settled === query && isWhole;
   const counted = useQuery({
     // The same key as for the totals of the list, so that live changes start a new count.

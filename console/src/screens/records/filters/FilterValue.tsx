@@ -1,4 +1,7 @@
-/** The value of a condition, in a field that suits its column and operator. */
+/**
+ * The value of a condition, in a field that suits its column and operator. It is a text of the request, so it may be a part of a value, or no
+ * value of the column. The editors of a record's values cannot hold such a text.
+ */
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
 import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
@@ -53,18 +56,18 @@ export function FilterValue({ object, column, condition: { operator, value }, on
     );
   if (column.relation !== undefined) return <RelationPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus={takesFocus} />;
   const type = INPUT_TYPES[column.type];
-  if (type === "datetime-local") return <TextInput type={type} step="1" aria-label={label} value={toLocal(one)} {...focus} onChange={(event) => onChange(fromLocal(event.currentTarget.value) ?? "")} onKeyDown={submits} />;
+  const isInstant = type === "datetime-local";
   return (
     <TextInput
       type={type ?? "text"}
-      {...(type === "time" ? { step: "1" } : {})}
+      {...(type === "time" || isInstant ? { step: "1" } : {})}
       inputMode={isNumberType(column.type) ? "decimal" : "text"}
       aria-label={label}
       {...focus}
       autoComplete="off"
-      value={one}
+      value={isInstant ? toLocal(one) : one}
       placeholder={column.type === "text" && (operator === "eq" || operator === "neq") ? "empty text" : "Value"}
-      onChange={(event) => onChange(event.currentTarget.value)}
+      onChange={({ currentTarget: { value: typed } }) => onChange(isInstant ? (fromLocal(typed) ?? "") : typed)}
       onKeyDown={submits}
     />
   );
