@@ -139,8 +139,8 @@ impl ScopeCaller {
     }
 }
 
-/// Pairs of different rights that one call has compared. Many instances have the same rights in memory, which are then compared
-/// once.
+/// The pairs of rights in memory that one call has compared. Many instances have the very same rights in memory, which are then
+/// compared once.
 #[derive(Default)]
 pub struct ComparedRights {
     same: Vec<[Arc<Permissions>; 2]>,
