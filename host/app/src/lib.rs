@@ -86,8 +86,8 @@ pub use service::instance::{InstanceAnswer, SignInMethod};
 pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};
 pub use state::block_types::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
-    ReuseScope,
+    ActionCall, ActionOutcome, BlockRuntime, ComparedRights, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock,
+    PreparedBlock, Reusable, ReuseScope,
 };
 pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
 pub use state::breached_passwords::BreachedPasswords;

@@ -44,6 +44,8 @@ fn config() -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
+        // Guests use WASI 0.2. Tasks of the component model, which a call could leave in its instance, stay off.
+        .concurrency_support(false)
         .epoch_interruption(true)
         .cranelift_opt_level(OptLevel::Speed)
         .max_wasm_stack(WASM_STACK_BYTES)

@@ -5,8 +5,8 @@ import { HandlerError, errorRecord } from "./error.js";
 import { sleep } from "./globals.js";
 import { handlers } from "./handlers.js";
 import { Message, lowered } from "./message.js";
-import { beginCall } from "./phase.js";
-import { settle } from "./promise.js";
+import { beginCall, isCalled } from "./phase.js";
+import { dropWaiting, settle } from "./promise.js";
 import { URLSearchParams } from "./query.js";
 
 function report(kind, name, error) {
@@ -19,6 +19,8 @@ function report(kind, name, error) {
 
 /** Runs a handler. Whatever it throws becomes the error result. An error that is not a `HandlerError` is written completely to the log. */
 function run(kind, name, call) {
+  // What an earlier call in this instance left must not run in this call. The first call runs what the build left.
+  if (isCalled()) dropWaiting();
   beginCall();
   try {
     const handler = handlers[kind].get(name);

@@ -27,6 +27,13 @@ function runJobs() {
   next = 0;
 }
 
+/** Drops the jobs and timers that wait. */
+export function dropWaiting() {
+  jobs = [];
+  next = 0;
+  timers.length = 0;
+}
+
 /** Calls `run` after `delayMs` milliseconds. */
 export function startTimer(run, delayMs) {
   const timer = { id: ++timerIds, due: Date.now() + Math.min(Math.max(0, Number(delayMs) || 0), DELAY_MS_MAX), run };

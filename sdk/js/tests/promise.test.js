@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { SyncPromise, settle, startTimer } from "../src/promise.js";
+import { SyncPromise, dropWaiting, enqueue, settle, startTimer } from "../src/promise.js";
 
 const never = () => assert.fail("nothing has to sleep");
 
@@ -72,4 +72,19 @@ test("timers run in the order that they are due, and the call sleeps until then"
   startTimer(() => order.push("soon"), 5);
   assert.equal(settle(value, sleep), "late");
   assert.deepEqual([order, slept], [["soon"], [5, 15]]);
+});
+
+test("jobs and timers that are dropped do not run later", () => {
+  const ran = [];
+  startTimer(() => ran.push("timer"), 0);
+  enqueue(() => ran.push("job"));
+  enqueue(() => {
+    throw new Error("job");
+  });
+  enqueue(() => ran.push("after the failure"));
+  assert.throws(() => settle(undefined, never), /job/);
+  dropWaiting();
+  const value = new SyncPromise((resolve) => startTimer(() => resolve("done"), 0));
+  assert.equal(settle(value, () => {}), "done");
+  assert.deepEqual(ran, ["job"]);
 });

@@ -385,7 +385,10 @@ mod tests {
 
     #[test]
     fn state_that_lives_longer_or_passes_further_needs_consent() {
-        let reuse = |calls: u32, seconds: u32, as_caller: bool| json!({ "instances": { "reuse": { "calls": calls, "seconds": seconds, "asCaller": as_caller } } });
+        let reuse = |calls: u32, seconds: u32, as_caller: bool| {
+            let reuse = json!({ "calls": calls, "seconds": seconds, "asCaller": as_caller });
+            json!({ "instances": { "reuse": reuse } })
+        };
         let agreed = reuse(100, 30, false);
         assert_eq!(asks(json!({}), agreed.clone()), ["instances"]);
         for (asked, is_new) in [

@@ -100,12 +100,8 @@ fn parts(manifest: &Manifest) -> [Part; PARTS.len()] {
         shown.resources.iter().map(|resource| (resource.name.clone(), json!(resource))).collect(),
         words(&required),
         config(shown.config.as_ref()),
-        shown
-            .instances
-            .and_then(|instances| instances.reuse)
-            .map(|reuse| ("reuse".to_owned(), json!(reuse)))
-            .into_iter()
-            .collect(),
+        // What takes effect, not what the manifest asks for.
+        shown.reuse().map(|reuse| ("reuse".to_owned(), json!(reuse))).into_iter().collect(),
     ]
 }
 

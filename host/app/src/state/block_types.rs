@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_auth::Principal;
-use blockbase_query::Permissions;
+use blockbase_query::{Permissions, Variables};
 use blockbase_schema::Result;
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Maker};
 use bytes::Bytes;
@@ -62,12 +62,33 @@ pub trait BlockRuntime: Send + Sync {
 }
 
 /// The calls of one active block that may use an instance one after the other. They have the same consent: the maker has the same
-/// rights. If the block asks for reuse as the caller, they also have the same caller with the same rights.
+/// rights. If the block asks for reuse as the caller, they also have the same caller with the same rights and the same values of
+/// variables.
 #[derive(Clone)]
 pub struct ReuseScope {
     /// `None` if there is no maker, so that nothing limits the block.
     maker: Option<Arc<Permissions>>,
-    caller: Option<(Principal, Arc<Permissions>)>,
+    caller: Option<ScopeCaller>,
+}
+
+/// The caller of a scope.
+#[derive(Clone)]
+struct ScopeCaller {
+    principal: Principal,
+    rights: Arc<Permissions>,
+    /// The values of the caller's variables, which the block's own permissions can name. The time is left out, and the roles are
+    /// in order.
+    variables: Variables,
+}
+
+/// Whether a later call may use a kept instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reusable {
+    Yes,
+    No,
+    /// The later call shows that the rights of the maker, or of the same caller, have changed. So no call may use the instance
+    /// any more, even if the rights change back.
+    Never,
 }
 
 impl ReuseScope {
@@ -77,42 +98,81 @@ impl ReuseScope {
             false => None,
             // Callers without a credential look the same, but are different callers.
             true if !invoker.is_known() => return None,
-            true => Some((invoker.principal.clone(), Arc::clone(invoker.rights()))),
+            true => Some(ScopeCaller::of(invoker)),
         };
         Some(ReuseScope { maker: maker.cloned(), caller })
     }
 
     /// Whether a call of the scope `later` may use an instance of this scope.
-    pub fn includes(&self, later: &ReuseScope) -> bool {
-        let same_caller = match (&self.caller, &later.caller) {
-            (Some((one, of_one)), Some((two, of_two))) => one == two && are_same_rights(of_one, of_two),
+    ///
+    /// Rights that are the same become those that the later call has in memory. So the next comparison sees at once that they are
+    /// the same, although rights are read anew every few seconds. `compared` is kept while one call looks at several instances.
+    pub fn reusable_for(&mut self, later: &ReuseScope, compared: &mut ComparedRights) -> Reusable {
+        let has_same_maker = match (&mut self.maker, &later.maker) {
+            (Some(one), Some(two)) => compared.are_same(one, two),
             (one, two) => one.is_none() && two.is_none(),
         };
-        same_caller && self.has_maker_of(later)
-    }
-
-    /// Whether a call of the scope `later` shows that the rights of the maker, or of the same caller, have changed. Then no call
-    /// may use an instance of this scope any more, even if the rights change back.
-    pub fn is_ended_by(&self, later: &ReuseScope) -> bool {
-        let other_rights = match (&self.caller, &later.caller) {
-            (Some((one, of_one)), Some((two, of_two))) => one == two && !are_same_rights(of_one, of_two),
-            _ => false,
-        };
-        other_rights || !self.has_maker_of(later)
-    }
-
-    fn has_maker_of(&self, later: &ReuseScope) -> bool {
-        match (&self.maker, &later.maker) {
-            (Some(one), Some(two)) => are_same_rights(one, two),
-            (one, two) => one.is_none() && two.is_none(),
+        if !has_same_maker {
+            return Reusable::Never;
+        }
+        match (&mut self.caller, &later.caller) {
+            (None, None) => Reusable::Yes,
+            (Some(one), Some(two)) if one.principal == two.principal => {
+                match one.variables == two.variables && compared.are_same(&mut one.rights, &two.rights) {
+                    true => Reusable::Yes,
+                    false => Reusable::Never,
+                }
+            }
+            _ => Reusable::No,
         }
     }
 }
 
-/// Whether the rights of one party, read at two times, are the same.
-fn are_same_rights(one: &Arc<Permissions>, two: &Arc<Permissions>) -> bool {
+impl ScopeCaller {
+    fn of(invoker: &Caller) -> ScopeCaller {
+        let mut variables = invoker.variables(0);
+        if let Some(roles) = &mut variables.roles {
+            roles.sort_unstable();
+            roles.dedup();
+        }
+        ScopeCaller { principal: invoker.principal.clone(), rights: Arc::clone(invoker.rights()), variables }
+    }
+}
+
+/// The pairs of rights in memory that one call has compared. Many instances have the very same rights in memory, which are then
+/// compared once.
+#[derive(Default)]
+pub struct ComparedRights {
+    same: Vec<[Arc<Permissions>; 2]>,
+    different: Vec<[Arc<Permissions>; 2]>,
+}
+
+impl ComparedRights {
+    /// Whether the rights of one party, read at two times, are the same. If they are, `one` becomes `two`.
+    fn are_same(&mut self, one: &mut Arc<Permissions>, two: &Arc<Permissions>) -> bool {
+        if Arc::ptr_eq(one, two) {
+            return true;
+        }
+        let is_pair = |pair: &[Arc<Permissions>; 2]| Arc::ptr_eq(&pair[0], one) && Arc::ptr_eq(&pair[1], two);
+        if self.different.iter().any(is_pair) {
+            return false;
+        }
+        if !self.same.iter().any(is_pair) {
+            let pair = [Arc::clone(one), Arc::clone(two)];
+            if !are_same_rights(one, two) {
+                self.different.push(pair);
+                return false;
+            }
+            self.same.push(pair);
+        }
+        *one = Arc::clone(two);
+        true
+    }
+}
+
+fn are_same_rights(one: &Permissions, two: &Permissions) -> bool {
     let includes = |one: &Permissions, two: &Permissions| one.first_not_held(two).is_none() && one.mean_the_same_for(two);
-    Arc::ptr_eq(one, two) || (includes(one, two) && includes(two, one))
+    includes(one, two) && includes(two, one)
 }
 
 /// One call of an action.
@@ -264,5 +324,64 @@ impl InstalledBlock {
     /// When this version was installed, in milliseconds since the epoch.
     pub(crate) fn installed_at(&self) -> i64 {
         self.installed_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_auth::{Actor, Via};
+    use blockbase_query::{Action, Grant};
+
+    use super::*;
+
+    fn rights(actions: &[Action]) -> Arc<Permissions> {
+        Arc::new(Permissions::new(vec![Grant::new("task", actions.to_vec(), None)], None))
+    }
+
+    fn of_maker(maker: Option<&Arc<Permissions>>) -> ReuseScope {
+        ReuseScope { maker: maker.cloned(), caller: None }
+    }
+
+    fn of_caller(principal: Principal, rights: &Arc<Permissions>, email: &str, roles: &[&str]) -> ReuseScope {
+        let roles = Some(roles.iter().map(|role| (*role).to_owned()).collect());
+        let variables = Variables { email: Some(email.to_owned()), roles, ..Variables::default() };
+        ReuseScope { maker: None, caller: Some(ScopeCaller { principal, rights: Arc::clone(rights), variables }) }
+    }
+
+    fn reusable(one: &ReuseScope, later: &ReuseScope) -> Reusable {
+        one.clone().reusable_for(later, &mut ComparedRights::default())
+    }
+
+    #[test]
+    fn other_rights_of_the_maker_end_an_instance_and_the_same_ones_read_again_do_not() {
+        let [reads, again, writes] = [&[Action::Read][..], &[Action::Read], &[Action::Read, Action::Update]].map(rights);
+        let (mut kept, mut compared) = (of_maker(Some(&reads)), ComparedRights::default());
+        assert_eq!(kept.reusable_for(&of_maker(Some(&again)), &mut compared), Reusable::Yes);
+        assert!(kept.maker.is_some_and(|maker| Arc::ptr_eq(&maker, &again)), "the next comparison is that of the addresses");
+        assert_eq!((compared.same.len(), compared.different.len()), (1, 0));
+        for _ in 0..2 {
+            let mut second = of_maker(Some(&reads));
+            assert_eq!(second.reusable_for(&of_maker(Some(&again)), &mut compared), Reusable::Yes);
+            assert_eq!(second.reusable_for(&of_maker(Some(&writes)), &mut compared), Reusable::Never);
+        }
+        assert_eq!((compared.same.len(), compared.different.len()), (1, 1), "each pair is compared once");
+        assert_eq!(reusable(&of_maker(Some(&writes)), &of_maker(Some(&reads))), Reusable::Never);
+        assert_eq!(reusable(&of_maker(None), &of_maker(Some(&reads))), Reusable::Never);
+        assert_eq!(reusable(&of_maker(None), &of_maker(None)), Reusable::Yes);
+    }
+
+    #[test]
+    fn other_variables_of_the_same_caller_end_an_instance() {
+        let calls = rights(&[Action::Update]);
+        let user = |id: &str| Principal::Known(Actor { user_id: Some(id.to_owned()), api_key_id: None, via: Via::Session });
+        let kept = of_caller(user("a"), &calls, "a@example.com", &["calls", "extra"]);
+        let later =
+            |email: &str, roles: &[&str]| reusable(&kept, &of_caller(user("a"), &rights(&[Action::Update]), email, roles));
+        assert_eq!(later("a@example.com", &["calls", "extra"]), Reusable::Yes);
+        assert_eq!(later("a@example.com", &["calls"]), Reusable::Never, "although the role had no grants");
+        assert_eq!(later("b@example.com", &["calls", "extra"]), Reusable::Never);
+        let other = of_caller(user("b"), &calls, "a@example.com", &["calls", "extra"]);
+        assert_eq!(reusable(&kept, &other), Reusable::No);
+        assert_eq!(reusable(&kept, &of_maker(None)), Reusable::No);
     }
 }

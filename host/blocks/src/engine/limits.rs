@@ -29,6 +29,9 @@ pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The maximum number of requests that one call may send.
 pub(crate) const REQUESTS_MAX: u32 = 32;
 
+/// The instances that no call uses may have this part of the memory of all calls.
+const SPARE_SHARE: usize = 4;
+
 /// A limit that a call has exceeded. The call fails, and the error names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitHit {
@@ -123,7 +126,8 @@ impl Tripped {
 
 /// Instances that no call uses at the moment, and that go first if a call lacks memory.
 pub(crate) trait SpareInstances: Send + Sync {
-    /// Drops one instance whose memory counts in this budget. Returns `false` if there is none.
+    /// Drops one instance whose memory counts in this budget, or waits a moment while others are being dropped. Returns `false`
+    /// if there is none.
     fn drop_one(&self, budget: &MemoryBudget) -> bool;
 }
 
@@ -178,15 +182,19 @@ impl MemoryBudget {
         is_there
     }
 
-    /// Takes memory for a call. If too little is left, instances that no call uses are dropped. Returns `false` if that is not
-    /// enough.
+    /// Takes memory for a call. If too little is left, instances that no call uses are dropped. Returns `false`, and drops none,
+    /// if that would not be enough.
     fn take_for_call(&self, bytes: usize) -> bool {
         while !self.take(bytes) {
+            if !self.has_left(bytes) {
+                return false;
+            }
             // If no budget is short any more, memory was given back meanwhile, and the next round takes it.
             if let Some(short) = self.short_of(bytes)
                 && !short.instances().is_some_and(|instances| instances.drop_one(&short))
             {
-                return false;
+                // Another thread may have dropped the last one a moment ago.
+                return self.take(bytes);
             }
         }
         true
@@ -226,15 +234,32 @@ impl MemoryBudget {
     }
 
     fn end_spare(&self, bytes: usize) {
-        self.0.spare.fetch_sub(bytes, Ordering::Relaxed);
+        // Whoever sees this also sees that the memory was given back.
+        self.0.spare.fetch_sub(bytes, Ordering::Release);
         if let Some(whole) = &self.0.whole {
             whole.end_spare(bytes);
         }
     }
 
+    /// Whether instances that no call uses have memory of this budget. An instance that is being dropped has it until the memory
+    /// is given back.
+    pub(crate) fn has_spare(&self) -> bool {
+        self.0.spare.load(Ordering::Acquire) > 0
+    }
+
+    /// The number of bytes that further instances may have which no call uses, in the complete budget.
+    fn room_for_spare(&self) -> usize {
+        match &self.0.whole {
+            Some(whole) => whole.room_for_spare(),
+            None => (self.0.bytes_max / SPARE_SHARE).saturating_sub(self.0.spare.load(Ordering::Acquire)),
+        }
+    }
+
     /// Whether so much memory is left for calls, in this budget and in the complete budget.
     pub(crate) fn has_left(&self, bytes: usize) -> bool {
-        let taken = self.0.taken.load(Ordering::Relaxed).saturating_sub(self.0.spare.load(Ordering::Relaxed));
+        // In this order, memory that is given back meanwhile makes too much seem left rather than too little.
+        let spare = self.0.spare.load(Ordering::Acquire);
+        let taken = self.0.taken.load(Ordering::Relaxed).saturating_sub(spare);
         let left = self.0.bytes_max.saturating_sub(taken);
         left >= bytes && self.0.whole.as_ref().is_none_or(|whole| whole.has_left(bytes))
     }
@@ -269,6 +294,11 @@ impl CallMemory {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The number of bytes that further instances may have which no call uses.
+    pub(crate) fn room_for_spare(&self) -> usize {
+        self.budget.room_for_spare()
+    }
+
     /// Takes memory. Returns `false` if the budget has too little left, even without the instances that no call uses.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let is_there = self.budget.take_for_call(bytes);
@@ -294,26 +324,38 @@ impl Drop for CallMemory {
 /// The memory of an instance that no call uses. It still counts, but calls take it before they fail.
 #[derive(Debug)]
 pub(crate) struct SpareMemory {
+    /// It is dropped first, so that the memory is spare until it is given back.
     memory: Arc<CallMemory>,
+    counted: CountedSpare,
+}
+
+/// Bytes that count as spare in a budget.
+#[derive(Debug)]
+struct CountedSpare {
+    budget: MemoryBudget,
     bytes: usize,
 }
 
 impl SpareMemory {
     /// The memory must not grow while this exists.
     pub(crate) fn new(memory: Arc<CallMemory>) -> SpareMemory {
-        let bytes = memory.bytes();
-        memory.budget.add_spare(bytes);
-        SpareMemory { memory, bytes }
+        let counted = CountedSpare { budget: memory.budget.clone(), bytes: memory.bytes() };
+        counted.budget.add_spare(counted.bytes);
+        SpareMemory { memory, counted }
     }
 
     pub(crate) fn counts_in(&self, budget: &MemoryBudget) -> bool {
         self.memory.budget.counts_in(budget)
     }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.counted.bytes
+    }
 }
 
-impl Drop for SpareMemory {
+impl Drop for CountedSpare {
     fn drop(&mut self) {
-        self.memory.budget.end_spare(self.bytes);
+        self.budget.end_spare(self.bytes);
     }
 }
 

@@ -245,7 +245,7 @@ mod tests {
     use wasmtime_wasi::p2::bindings::cli::stdout::Host as _;
 
     use super::*;
-    use crate::engine::limits::MemoryBudget;
+    use crate::engine::limits::{LOG_LINES_MAX, MemoryBudget};
 
     fn state(memory: Arc<CallMemory>) -> CallState {
         let environment = CallEnvironment {

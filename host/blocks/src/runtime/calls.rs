@@ -328,6 +328,8 @@ impl Inner {
             let held = (slot, ticking);
             let mut guest = match kept {
                 Some(mut guest) => {
+                    // The guest has its memory itself, and gives it back when it goes.
+                    drop(memory);
                     guest.store.data_mut().renew(state);
                     guest
                 }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blockbase_app::{InstalledBlock, Reuse, ReuseScope};
+use blockbase_app::{ComparedRights, InstalledBlock, Reusable, Reuse, ReuseScope};
 use blockbase_telemetry::CallPart;
 use tokio::time::Instant;
 use wasmtime::component::Instance;
@@ -16,7 +16,7 @@ use super::Loaded;
 use crate::engine::call_slots::CallKind;
 use crate::engine::executors::Executors;
 use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, TABLE_ELEMENTS_MAX};
-use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock};
+use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock, Swept};
 use crate::host::call::CallState;
 
 /// A guest is kept only if its memory and its tables have grown by at most this share of what a call may have, since its start.
@@ -58,10 +58,14 @@ impl Reused {
 
     /// A guest that serves this call as its next one, if one is kept.
     pub(super) fn kept(&self, stock: &Stock<InstalledBlock, Guest>) -> Option<Guest> {
-        stock.take(&self.block, self.kind, |guest| match &guest.scope {
-            Some(scope) if scope.includes(&self.scope) => Fit::Yes,
-            Some(scope) if !scope.is_ended_by(&self.scope) => Fit::No,
-            _ => Fit::Never,
+        let mut compared = ComparedRights::default();
+        stock.take(&self.block, self.kind, |guest| match &mut guest.scope {
+            Some(scope) => match scope.reusable_for(&self.scope, &mut compared) {
+                Reusable::Yes => Fit::Yes,
+                Reusable::No => Fit::No,
+                Reusable::Never => Fit::Never,
+            },
+            None => Fit::Never,
         })
     }
 }
@@ -113,8 +117,8 @@ impl Guest {
             && state.has_only_standard_streams()
     }
 
-    /// Keeps the guest for a further call, without what belongs to its last call. Returns a guest that has to go for it, which may
-    /// be this one.
+    /// Keeps the guest for a further call, without what belongs to its last call. Returns a guest that has to go for it, which
+    /// may be this one.
     pub(super) fn keep(
         mut self,
         reused: Reused,
@@ -134,13 +138,17 @@ impl Guest {
     }
 }
 
-/// Drops the guests that have waited too long, as long as there are any.
+/// Drops the guests that have waited too long, as long as there are any. Other tasks run between two of them, because it takes
+/// time to clear a large memory.
 async fn sweep(stock: Weak<Stock<InstalledBlock, Guest>>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
-        match stock.upgrade() {
-            Some(stock) if stock.sweep() => {}
-            _ => return,
+        loop {
+            match stock.upgrade().map(|stock| stock.sweep_one()) {
+                Some(Swept::One) => tokio::task::yield_now().await,
+                Some(Swept::Others) => break,
+                Some(Swept::All) | None => return,
+            }
         }
     }
 }

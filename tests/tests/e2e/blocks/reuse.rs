@@ -1,9 +1,10 @@
 //! Reuse of instances: state passes from one call to the next only if the manifest asks for it and the installer has consented. It
-//! never passes beyond a failure, a change of the block, its consent, another kind of handler, or another caller.
+//! never passes beyond a failure, a change of the block, its consent, or another kind of handler. If the manifest asks for reuse as
+//! the caller, it never passes beyond another caller or other rights of the caller either.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, ServerBuilder, inspect, on_both_engines, pack, test_block, until};
+use blockbase_tests::{Admin, Engine, ServerBuilder, WAIT_MAX, inspect, on_both_engines, pack, test_block, until};
 use serde_json::{Value, json};
 
 use super::call;
@@ -139,8 +140,12 @@ on_both_engines! {
             assert_eq!((count(&admin).await, count_by_hook(&admin).await), (calls, calls));
         }
         admin.make("task", json!({ "title": "a" })).await;
-        let is_logged = async || admin.get("/api/v1/blocks/hostile/logs").await.text.contains("counted 1");
-        until("the event is delivered", is_logged).await;
+        // Until the delivery is settled, its instance may not be kept yet.
+        let is_delivered = async || {
+            let entries = admin.get("/api/v1/events/deliveries?pageSize=100").await.data();
+            entries.as_array().unwrap().iter().any(|entry| entry["consumer"] == "hostile:count" && entry["status"] == "delivered")
+        };
+        until("the event is delivered", is_delivered).await;
         let event = admin.get("/api/v1/events?limit=1&topic=data.task.created").await.data()[0]["id"].clone();
         for calls in 2..=3 {
             let replayed = admin.post("/api/v1/blocks/hostile/handlers/count_event/replay", json!({ "eventId": event })).await.data();
@@ -166,7 +171,7 @@ on_both_engines! {
         assert_eq!(upgraded.data()["instances"], as_caller);
 
         let calls = role(&admin, "calls", json!([{ "resource": "blocks", "actions": ["update"] }])).await;
-        let (ann, _) = user(&admin, "ann", Some(&calls)).await;
+        let (ann, ann_id) = user(&admin, "ann", Some(&calls)).await;
         let (by_key, _) = key(&admin, json!({ "name": "k", "roleId": "admin" })).await;
         for calls in 1..=3 {
             assert_eq!((count(&admin).await, count(&ann).await, count(&by_key).await), (calls, calls, calls));
@@ -175,6 +180,13 @@ on_both_engines! {
         let more = json!([{ "resource": "blocks", "actions": ["update", "read"] }]);
         admin.patch(&format!("/api/v1/roles/{calls}"), json!({ "permissions": more })).await.data();
         assert_eq!((count(&ann).await, count(&ann).await), (1, 2), "the caller has other rights");
+        // A role without grants matters too: the block's own permissions can name the caller's roles.
+        let member = role(&admin, "member", json!([])).await;
+        let given = admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": member })).await;
+        assert_eq!(given.status, 200, "{}", given.text);
+        assert_eq!((count(&ann).await, count(&ann).await), (1, 2), "the caller has one more role");
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/{member}")).await.status, 204);
+        assert_eq!((count(&ann).await, count(&ann).await), (1, 2), "the caller has lost the role");
         assert_eq!(count(&admin).await, 4);
         // Without "asCaller", state passes between callers too, so this needs consent again.
         let shared = file(json!({ "version": "0.3.0", "instances": reuse() })).await.unwrap();
@@ -184,9 +196,12 @@ on_both_engines! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_or_what_a_call_leaves_behind_ends_the_instance() {
-    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_ACTION_TIMEOUT_MS", "1500").start().await;
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
-    install(&admin, "", json!({ "instances": reuse() })).await;
+    let mut actions = inspect(test_block("hostile").await).await["actions"].clone();
+    let spin = actions.as_array_mut().unwrap().iter_mut().find(|action| action["name"] == "spin").unwrap();
+    spin["timeoutMs"] = json!(1500);
+    install(&admin, "", json!({ "instances": reuse(), "actions": actions })).await;
     // These calls end as they should. Each has all limits of a call for itself.
     let log = json!({ "level": "info", "text": "x", "lines": 1, "stdout": true });
     let harmless = [
@@ -234,7 +249,12 @@ async fn an_instance_serves_one_call_at_a_time_and_ends_with_a_call_that_is_canc
             starts_anew(&admin, "a call that still runs").await;
         } => {}
     }
-    // The slow call's client has hung up.
+    // The slow call's client has hung up. A call that is canceled counts as failed.
+    let is_canceled = async || {
+        let usage = admin.get("/api/v1/blocks/hostile/usage").await.data();
+        usage["actions"].as_array().unwrap().iter().any(|action| action["name"] == "count_slowly" && action["failed"] == 1)
+    };
+    until("the server has canceled the slow call", is_canceled).await;
     assert_eq!(count(&admin).await, 3);
 }
 
@@ -244,8 +264,12 @@ async fn an_instance_that_waits_too_long_ends() {
     let admin = server.admin().await;
     install(&admin, "", json!({ "instances": { "reuse": { "calls": 1000, "seconds": 1 } } })).await;
     until("an instance serves two calls", async || count(&admin).await > 1).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
-    assert_eq!(count(&admin).await, 1);
+    let deadline = Instant::now() + WAIT_MAX;
+    // Each call makes the instance wait anew, so these calls are further apart than it may wait.
+    while count(&admin).await > 1 {
+        assert!(Instant::now() < deadline, "the instance does not end");
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
