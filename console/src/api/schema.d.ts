@@ -2176,6 +2176,8 @@ export interface components {
             hooks: {
                 name: string;
             }[];
+            /** @description The reuse of instances, if its state lives longer or passes further than in the installed version. */
+            instances: components["schemas"]["SvcInstanceReuse"][];
         };
         /** @description A permission of a block on one resource. */
         SvcDataPermission: {
@@ -2217,6 +2219,15 @@ export interface components {
             handler: string;
             config: JsonObject;
             perInstance: boolean;
+        };
+        /** @description The reuse of instances: a call may get an instance that served earlier calls, with the state that they left in it. */
+        SvcInstanceReuse: {
+            /** @description The maximum number of calls that one instance serves. */
+            calls: number;
+            /** @description The maximum time that an instance waits for its next call, in seconds. */
+            seconds: number;
+            /** @description An instance serves the calls of one caller only. A block that acts as its callers has no reuse without this. */
+            asCaller?: boolean;
         };
         /** @description The definition of an object. */
         SvcObject: {
@@ -2531,6 +2542,8 @@ export interface components {
                     [key: string]: "***";
                 };
             }[];
+            /** @description The reuse of instances that takes effect; null if each call gets a new instance. */
+            instances: components["schemas"]["SvcBlockInstances"] | null;
             config: JsonObject;
             /** @description JSON Schema of `config`, from the manifest; null if the block takes no configuration. */
             configSchema: JsonObject | null;
@@ -2574,6 +2587,10 @@ export interface components {
         SvcBlockHook: {
             name: string;
             description: string;
+        };
+        /** @description How the server may use the instances of a block. */
+        SvcBlockInstances: {
+            reuse?: components["schemas"]["SvcInstanceReuse"];
         };
         /** @description What an installation gives a block. */
         SvcInstallReport: {
@@ -2623,6 +2640,8 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
+            /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
+            instances: components["schemas"]["SvcBlockInstances"] | null;
             /** Format: int64 */
             sizeBytes: number;
             sha256: string;
@@ -2635,7 +2654,7 @@ export interface components {
             } | null;
             differences: {
                 /** @enum {string} */
-                part: "version" | "data" | "secrets" | "http" | "actions" | "hooks" | "subscriptions" | "webhooks" | "resources" | "requires" | "config";
+                part: "version" | "data" | "secrets" | "http" | "actions" | "hooks" | "subscriptions" | "webhooks" | "resources" | "requires" | "config" | "instances";
                 name: string;
                 /** @enum {string} */
                 change: "added" | "removed" | "changed";
@@ -2686,6 +2705,8 @@ export interface components {
                 name: string;
                 actions: ("create" | "read" | "update" | "delete" | "manage")[];
             }[];
+            /** @description Without it, each call gets a new instance. */
+            instances?: components["schemas"]["SvcBlockInstances"];
         };
         /** @description The number, the time and the memory of one handler's calls. */
         SvcHandlerUsage: {

@@ -222,8 +222,8 @@ impl App {
             self.follow_carry_over(&user.id).await;
         }
         match outcome {
-            Outcome::Waits => Ok(SignedUp::Waits(UserAnswer::from(user))),
-            Outcome::Done => Ok(SignedUp::SignedIn(SignedIn { token, user: UserAnswer::from(user), remember })),
+            Outcome::Waits => Ok(SignedUp::Waits(UserAnswer::from(&user))),
+            Outcome::Done => Ok(SignedUp::SignedIn(SignedIn { token, user: UserAnswer::from(&user), remember })),
             Outcome::EmailTaken => Err(AuthProblem::UserExists),
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
             Outcome::NeedsSetupToken => Err(needs_setup_token()),

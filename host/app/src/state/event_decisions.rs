@@ -126,7 +126,7 @@ impl EventDecisions {
     /// The decision about the event with the number `seq`, if a stream has asked the question before.
     pub(crate) fn known(&self, seq: i64, question: &ImageQuestion) -> Option<Arc<SharedDecision>> {
         let events = self.0.lock();
-        let known = events.get(&seq)?.asked.iter().find(|known| known.question == *question)?;
+        let known = events.get(&seq)?.decisions.iter().find(|known| known.question == *question)?;
         Some(Arc::clone(&known.decision))
     }
 

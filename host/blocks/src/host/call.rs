@@ -241,7 +241,6 @@ impl WasiHttpView for CallState {
 #[cfg(test)]
 mod tests {
     use blockbase_outbound::AddressPolicy;
-    use wasmtime_wasi::p2::OutputStream as _;
     use wasmtime_wasi::p2::bindings::cli::stdout::Host as _;
 
     use super::*;
