@@ -224,26 +224,26 @@ mod tests {
         _memory: Arc<CallMemory>,
     }
 
-    type Stocked = Stock<&'static str, Kept>;
+    type Stocked = Stock<String, Kept>;
 
     /// A stock, a budget in which its instances count, and the active block.
-    fn stock(bytes_max: usize) -> (Arc<Stocked>, MemoryBudget, Arc<&'static str>) {
+    fn stock(bytes_max: usize) -> (Arc<Stocked>, MemoryBudget, Arc<String>) {
         let stock = Arc::new(Stocked::new());
         let weak: Weak<Stocked> = Arc::downgrade(&stock);
         let budget = MemoryBudget::with_spare(bytes_max, weak);
-        let block = Arc::new("block");
+        let block = Arc::new("block".to_owned());
         stock.retain(vec![Arc::clone(&block)]);
         (stock, budget, block)
     }
 
-    fn put(stock: &Stocked, budget: &MemoryBudget, block: &Arc<&'static str>, kind: CallKind, number: u32) -> Option<u32> {
+    fn put(stock: &Stocked, budget: &MemoryBudget, block: &Arc<String>, kind: CallKind, number: u32) -> Option<u32> {
         put_large(stock, budget, block, kind, number, 4)
     }
 
     fn put_large(
         stock: &Stocked,
         budget: &MemoryBudget,
-        block: &Arc<&'static str>,
+        block: &Arc<String>,
         kind: CallKind,
         number: u32,
         bytes: usize,
@@ -266,14 +266,14 @@ mod tests {
         }
     }
 
-    fn take(stock: &Stocked, block: &Arc<&'static str>, kind: CallKind) -> Option<u32> {
+    fn take(stock: &Stocked, block: &Arc<String>, kind: CallKind) -> Option<u32> {
         stock.take(block, kind, |_| Fit::Yes).map(|kept| kept.number)
     }
 
     #[test]
     fn an_instance_waits_for_its_own_block_and_kind() {
         let (stock, budget, block) = stock(1000);
-        let again = Arc::new("block");
+        let again = Arc::new("block".to_owned());
         assert_eq!(put(&stock, &budget, &block, CallKind::Action, 1), None);
         assert_eq!(put(&stock, &budget, &block, CallKind::Action, 2), None);
         assert_eq!((take(&stock, &block, CallKind::Hook), take(&stock, &block, CallKind::EventHandler)), (None, None));
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn the_stock_of_a_block_and_of_all_is_bounded() {
         let (stock, budget, block) = stock(1 << 20);
-        let others: Vec<_> = ["second", "third"].map(Arc::new).into();
+        let others: Vec<_> = ["second", "third"].map(str::to_owned).map(Arc::new).into();
         stock.retain([&block, &others[0], &others[1]].map(Arc::clone).into());
         for number in 0..32 {
             assert_eq!(put(&stock, &budget, &block, CallKind::Action, number), None);
