@@ -343,11 +343,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether it has all rows, in the order of the list.
-    pub(crate) fn is_whole(&self) -> bool {
-        !self.is_reversed && self.spans.is_empty()
-    }
-
     /// The only span of the part.
     pub(crate) fn span(&self) -> Option<Span> {
         match self.spans.as_slice() {

@@ -82,12 +82,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
         writer.name(&plan.object, name, number);
     }
     let is_total_stored = plan.selection.is_everything();
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
-    // Postgres does not know a bound limit when it plans a statement, so it plans the statement again for each request. Without
-    // conditions nothing else is bound, and it keeps the plan. With conditions, the best plan depends on their values.
-    let is_fixed = dialect == Dialect::Postgres && is_total_stored && offset == 0 && part.is_whole();
     if with_total && is_total_stored {
-        let object = if is_fixed { plan.object.id.to_string() } else { writer.bind(Param::from(plan.object.id)) };
+        let object = writer.bind(Param::from(plan.object.id));
         writer.sql.push_str(&format!(
             ", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {object}) AS svc_total"
         ));
@@ -104,6 +100,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.sql.push_str(&format!(" FROM {source}"));
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
+    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
             let page = Page {
@@ -121,14 +118,12 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.sql.push_str(&format!(" ORDER BY {keys}"));
     // SQLite ignores the order of a subquery without a limit, and accepts no offset without a limit.
     let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
-    let limit = limit.map(|limit| if is_fixed { limit.to_string() } else { writer.bind(Param::from(limit)) });
+    let limit = limit.map(|limit| writer.bind(Param::from(limit)));
     if let Some(limit) = &limit {
         writer.sql.push_str(&format!(" LIMIT {limit}"));
     }
-    if !is_fixed {
-        let offset = writer.bind(Param::from(offset));
-        writer.sql.push_str(&format!(" OFFSET {offset}"));
-    }
+    let offset = writer.bind(Param::from(offset));
+    writer.sql.push_str(&format!(" OFFSET {offset}"));
     if by_id {
         writer.sql.push_str(&format!(")) ORDER BY {keys}"));
     }

@@ -68,15 +68,3 @@ fn hidden_cells_are_never_read_by_ids() {
     let far = written_for(grants, &[("offset", "5000")]);
     assert!(!far.contains("ARRAY(") && far.contains("CASE WHEN"), "{far}");
 }
-
-#[test]
-fn a_page_without_conditions_binds_nothing() {
-    for parameters in [vec![], vec![("count", "none")], vec![("sort", "-rank"), ("pageSize", "1000")]] {
-        let page = written(&parameters);
-        assert!(!page.contains("$1") && !page.contains("OFFSET"), "{page}");
-    }
-    for parameters in [vec![("offset", "1")], vec![("rank", "1")], vec![("search", "heron")]] {
-        let page = written(&parameters);
-        assert!(page.contains("LIMIT $"), "{page}");
-    }
-}
