@@ -99,8 +99,8 @@ fn warn_about(config: &Config) {
 
 async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
-    // The data directory stays locked until the end.
-    let (service, _data_dir) = start(&config, telemetry.clone()).await?;
+    // The data directory stays locked until the end. What is declared first is dropped last.
+    let (_data_dir, service) = start(&config, telemetry.clone()).await?;
     let connections = GracefulShutdown::new();
     let served = service.serve_requests(&config, &connections, &mut signals).await;
     let drained = match served {
@@ -145,7 +145,7 @@ struct Listeners {
 struct SecondSignal;
 
 /// Starts the service on the database of a configuration. The listeners accept no connections yet.
-async fn start(config: &Config, telemetry: Option<Telemetry>) -> Result<(Service, DataDir), Failure> {
+async fn start(config: &Config, telemetry: Option<Telemetry>) -> Result<(DataDir, Service), Failure> {
     let opened = open(config).await?;
     let setup_token = setup_token(config, &opened).await?;
     let (listener, address) = bind("SVC_LISTEN", config.listen).await?;
@@ -271,7 +271,7 @@ impl Service {
         Ok(())
     }
 
-    /// Closes the listeners, lets running requests and background work end, and closes the database.
+    /// Closes the listeners of the API, lets running requests and background work end, and closes the database.
     async fn close(self, connections: GracefulShutdown, signals: &mut Signals) -> Result<(), SecondSignal> {
         let Service { app, store, background, listeners, drain, .. } = self;
         drop(listeners);

@@ -6,7 +6,7 @@ import { sleep } from "./globals.js";
 import { handlers } from "./handlers.js";
 import { Message, lowered } from "./message.js";
 import { beginCall, isCalled } from "./phase.js";
-import { dropWaiting, settle } from "./promise.js";
+import { LostWork, dropWaiting, settle } from "./promise.js";
 import { URLSearchParams } from "./query.js";
 
 function report(kind, name, error) {
@@ -29,6 +29,8 @@ function run(kind, name, call) {
   } catch (error) {
     // The caller of a hook gets no details, so the error is always written to the log.
     if (!(error instanceof HandlerError) || kind === "hook") report(kind, name, error);
+    // Without a payload the call traps, and the server drops the instance. In another one the promise can settle.
+    if (error instanceof LostWork) throw error;
     // The component's runtime reads the error result from this key.
     throw { payload: errorRecord(error) };
   }

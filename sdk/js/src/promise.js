@@ -27,8 +27,15 @@ function runJobs() {
   next = 0;
 }
 
+/** Whether jobs or timers were dropped. A promise that needs one of them never settles. */
+let hasDropped = false;
+
+/** The handler waits for a promise that only dropped work could have settled. */
+export class LostWork extends Error {}
+
 /** Drops the jobs and timers that wait. */
 export function dropWaiting() {
+  hasDropped ||= next < jobs.length || timers.length > 0;
   jobs = [];
   next = 0;
   timers.length = 0;
@@ -65,7 +72,7 @@ export function settle(value, sleep) {
   const promise = SyncPromise.resolve(value);
   runJobs();
   while (promise._state === PENDING) {
-    if (!runNextTimer(sleep)) throw new Error("The handler waits for a promise that nothing settles.");
+    if (!runNextTimer(sleep)) throw new (hasDropped ? LostWork : Error)("The handler waits for a promise that nothing settles.");
     runJobs();
   }
   if (promise._state === REJECTED) throw promise._value;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { SyncPromise, dropWaiting, enqueue, settle, startTimer } from "../src/promise.js";
+import { LostWork, SyncPromise, dropWaiting, enqueue, settle, startTimer } from "../src/promise.js";
 
 const never = () => assert.fail("nothing has to sleep");
 
@@ -87,4 +87,10 @@ test("jobs and timers that are dropped do not run later", () => {
   const value = new SyncPromise((resolve) => startTimer(() => resolve("done"), 0));
   assert.equal(settle(value, () => {}), "done");
   assert.deepEqual(ran, ["job"]);
+});
+
+test("a promise that only dropped work could settle is told apart", () => {
+  const lost = new SyncPromise((resolve) => startTimer(resolve, 0));
+  dropWaiting();
+  assert.throws(() => settle(lost, never), LostWork);
 });

@@ -187,7 +187,8 @@ impl MemoryBudget {
     fn take_for_call(&self, bytes: usize) -> bool {
         while !self.take(bytes) {
             if !self.has_left(bytes) {
-                return false;
+                // Another thread may have taken memory, and given it back because the complete budget had too little.
+                return self.take(bytes);
             }
             // If no budget is short any more, memory was given back meanwhile, and the next round takes it.
             if let Some(short) = self.short_of(bytes)

@@ -207,7 +207,9 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     let (counts, search) = (effects.counts.len(), effects.search.len());
     let (consumers, schema_version) = (std::mem::take(&mut effects.consumers), effects.schema_version);
     if job.run(connection) {
-        connection.effects.consumers.extend(consumers);
+        // Those of this job are usually fewer than those of all jobs before it.
+        let of_job = std::mem::replace(&mut connection.effects.consumers, consumers);
+        connection.effects.consumers.extend(of_job);
     } else {
         let effects = &mut connection.effects;
         effects.events.truncate(events);

@@ -58,7 +58,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     let Some(disk) = Disk::mount(256) else {
         eprintln!(
             "NO LACK OF ROOM IS TESTED: this user may not mount a file system (root may). \
-             What is tested is the rule itself, in the tests of sqlite/space.rs and sqlite/writer.rs of the store, \
+             What is tested is the rule itself, in the tests of drivers/sqlite/space.rs and sqlite/writer.rs of the store, \
              and the bound on the size of files, in delivery_faults/disk.rs."
         );
         return;
