@@ -18,7 +18,7 @@
 //! **Form.** [`read_condition`](crate::read_condition) checks a condition against the registry and the caller's rights and
 //! returns its normal form. In that form, `_not` only applies to single tests that have no opposite, constants are folded, equal
 //! parts occur once, and all conditions on one related row are in one place. The filters of a query string are tests of the same
-//! tree. This module does not know of rights: a [`Scope`] says which related rows count.
+//! tree. This module does not decide rights: `access` makes the [`Scope`], which says which related rows count.
 //!
 //! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`]
 //! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
