@@ -188,7 +188,7 @@ async fn start(config: &Config, telemetry: Option<Telemetry>) -> Result<(DataDir
         leave,
         drain,
     };
-    Ok((service, data_dir))
+    Ok((data_dir, service))
 }
 
 /// Makes the runtime of blocks, and gives it to the operations.
