@@ -1,5 +1,6 @@
 //! Plans, written as SQL with bound values.
 
+mod found;
 mod groups;
 mod param;
 mod read;
@@ -10,6 +11,7 @@ mod seek;
 mod write;
 mod writer;
 
+pub use found::{Attempt, Found, first_of_list, first_of_part, keys_of_page};
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{

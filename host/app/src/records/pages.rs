@@ -6,6 +6,7 @@ use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, SearchBy, Selection};
+use blockbase_query::sql::{Attempt, Found};
 use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
 use blockbase_schema::{Column, Error, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
@@ -149,6 +150,26 @@ async fn searched<'p>(connection: &mut Connection, plan: &'p ListPlan) -> Result
     Ok((chosen, counted))
 }
 
+/// The keys that lead to a page, if there are few.
+async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
+    let Some(Attempt { statement, rows: most }) = sql::keys_of_page(connection.dialect(), plan) else { return Ok(None) };
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
+    if rows.len() > most {
+        return Ok(None);
+    }
+    Ok(Some(Found::Keys(rows.iter().map(|row| row.uuid(0)).collect::<Result<_, DbError>>()?)))
+}
+
+/// The places of the rows of a page, if they are among the first ones in its order.
+async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option<Attempt>) -> Result<Option<Found>> {
+    let Some(Attempt { statement, rows: needed }) = first else { return Ok(None) };
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
+    if rows.len() < needed {
+        return Ok(None);
+    }
+    Ok(Some(Found::Places(rows.iter().map(|row| row.integer(0)).collect::<Result<_, DbError>>()?)))
+}
+
 /// The number of all rows of a selection.
 async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &Selection) -> Result<u64> {
     let total = match counted.is_everything() {
@@ -174,7 +195,11 @@ pub(crate) async fn run_list(
     let paging = plan.paging;
     let (plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
-    let statement = sql::list(connection.dialect(), &plan);
+    let mut found = found_by_keys(connection, &plan).await?;
+    if found.is_none() {
+        found = found_first(connection, &plan, sql::first_of_list(connection.dialect(), &plan)).await?;
+    }
+    let statement = sql::list(connection.dialect(), &plan, found.as_ref());
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
         true => {
@@ -290,12 +315,17 @@ pub(crate) async fn run_by_cursor(
     let read_max = rows_max + usize::from(flags.ahead(end));
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
+    let by_keys = found_by_keys(connection, &plan).await?;
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
         if left == 0 {
             break;
         }
-        let statement = sql::list_part(dialect, &plan, &part, left);
+        let first = match by_keys {
+            Some(_) => None,
+            None => found_first(connection, &plan, sql::first_of_part(dialect, &plan, &part, left)).await?,
+        };
+        let statement = sql::list_part(dialect, &plan, &part, left, by_keys.as_ref().or(first.as_ref()));
         let of_page = rows_max - records.len();
         let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), of_page).await;
         records.extend(found.map_err(|error| error.on(object))?);

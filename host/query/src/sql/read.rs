@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
+use uuid::Uuid;
 
+use super::found::{self, Found};
 use super::param::{Param, Statement};
 use super::related::{Page, is_by_creation, is_in_order_of_index};
 use super::search::trigram_query;
@@ -26,14 +28,24 @@ use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 ///
 /// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep complete rows in
 /// memory, however large they are, even those that the offset skips.
-pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
-    let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    rows(dialect, plan, &Part::default(), &[], plan.counts_with_page(dialect), Some(limit))
+///
+/// `found` is what was found about the rows before.
+pub fn list(dialect: Dialect, plan: &ListPlan, found: Option<&Found>) -> Statement {
+    let (part, limit) = (Part::default(), limit_of(plan));
+    let read = found.and_then(|found| found::rows(plan, &part, found, limit));
+    read.unwrap_or_else(|| rows(dialect, plan, &part, &[], plan.counts_with_page(dialect), Some(limit)))
 }
 
-/// Reads at most `rows_max` rows of a part of the list.
-pub fn list_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize) -> Statement {
-    rows(dialect, plan, part, &[], false, Some(i64::try_from(rows_max).unwrap_or(i64::MAX)))
+/// Reads at most `rows_max` rows of a part of the list. `found` is as in [`list`].
+pub fn list_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize, found: Option<&Found>) -> Statement {
+    let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let read = found.and_then(|found| found::rows(plan, part, found, limit));
+    read.unwrap_or_else(|| rows(dialect, plan, part, &[], false, Some(limit)))
+}
+
+/// The number of rows that a list reads.
+pub(super) fn limit_of(plan: &ListPlan) -> i64 {
+    i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count)
 }
 
 /// Returns a row if a part of the list has any rows.
@@ -55,7 +67,7 @@ pub fn part_has_rows(dialect: Dialect, plan: &ListPlan, part: &Part) -> Statemen
 }
 
 /// The values of the sort keys of one record, if the caller may read it.
-pub fn position_of(dialect: Dialect, plan: &ListPlan, id: uuid::Uuid) -> Statement {
+pub fn position_of(dialect: Dialect, plan: &ListPlan, id: Uuid) -> Statement {
     let (object, scope) = (&plan.object, &plan.selection.scope);
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str("SELECT ");
@@ -165,7 +177,7 @@ fn count_if_full(writer: &mut Writer, plan: &ListPlan, limit: &str) {
 ///
 /// SQLite does not notice that a key has one value in all rows of a span, so it would sort them. Postgres does, unless the
 /// value is null: then it only uses the index if the statement sorts by this key too.
-fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> String {
+pub(super) fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> String {
     let span = part.span().filter(|_| dialect == Dialect::Sqlite);
     let constant = if dialect == Dialect::Sqlite { part.constant_keys() } else { 0 };
     let keys = plan.order.iter().enumerate().take(most).skip(constant).map(|(place, (index, descends))| {
@@ -182,7 +194,7 @@ fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> St
 
 /// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` prevents SQLite from reversing the join, so that
 /// the rows come in the order of the page.
-fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
+pub(super) fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
     let (table, source) = (quote(object.name()), writer.source(object, scope, None));
     writer.sql.push_str(&format!(") AS svc_page CROSS JOIN {source} ON {table}.svc_rowid = svc_page.svc_place"));
 }
@@ -197,7 +209,7 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
 }
 
 /// The ids of at most `most` rows of the selection, in ascending order. If `among` is given, only these ids count.
-pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<uuid::Uuid>>, most: usize) -> Statement {
+pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<Uuid>>, most: usize) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let source = writer.source(object, &selection.scope, None);
     writer.sql.push_str(&format!("SELECT \"id\" FROM {source}"));
@@ -215,7 +227,7 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
 }
 
 /// Locks, of each list of rows, those that are within the scope beside it. `None` if the engine has no row locks.
-pub fn lock(dialect: Dialect, object: &Object, lists: Vec<(&Scope, Vec<uuid::Uuid>)>) -> Option<Statement> {
+pub fn lock(dialect: Dialect, object: &Object, lists: Vec<(&Scope, Vec<Uuid>)>) -> Option<Statement> {
     if dialect == Dialect::Sqlite {
         return None;
     }
@@ -300,7 +312,7 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
 }
 
 /// Records by id, with all columns and their versions. Locks the rows if the engine has row locks.
-pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     let mut tests = vec![dialect.among("\"id\"", &list)];
@@ -318,7 +330,7 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
 }
 
 /// Records by id, with all columns and their versions, and with null in the cells that cannot be read. It locks nothing.
-pub fn read_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+pub fn read_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str("SELECT ");
@@ -333,7 +345,7 @@ pub fn read_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid
 
 /// The size in bytes of the long values of the records that [`get_many`] reads. The statement returns only this integer. `None`
 /// if the object has no columns for long values.
-pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
+pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Option<Statement> {
     let mut writer = Writer::new(dialect, object);
     let bytes = writer.long_bytes(object)?;
     let list = writer.bind(Param::UuidList(ids));
@@ -345,7 +357,7 @@ pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec
 }
 
 /// The id and the creator of records.
-pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
+pub fn owners(dialect: Dialect, object: &Object, ids: Vec<Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str(&format!("SELECT \"id\", \"created_by\" FROM {}", quote(object.name())));
@@ -356,7 +368,7 @@ pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statem
 /// Reads the related records that `keys` lead to, with their shown and hidden columns, in the list's default order. Depending on
 /// the shape, `keys` are the ids of the related records, or of the records that they belong to. For links, the last column is the
 /// id of the record on the near side.
-pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
+pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<Uuid>) -> Statement {
     let object = &plan.object;
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(keys));
@@ -448,7 +460,7 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
 }
 
 /// The ids of those records that a scope includes.
-pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
     let source = writer.source(object, scope, None);

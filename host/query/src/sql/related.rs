@@ -11,10 +11,10 @@
 //! - A statement that needs all rows makes lists. The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
-//! - A page in the order of an index first judges the first rows of its order by row. If many rows meet the condition, these fill
-//!   the page. (This step is left out if an index leads to linked rows.) Otherwise it looks for the related rows that meet one of
-//!   its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first rows of each in
-//!   the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the page is full.
+//! - A page in the order of an index comes here if [`super::found`] did not find it, so either few rows meet the condition, or they
+//!   are late in the order. The statement looks for the related rows that meet one of its conditions. If there are few, they lead
+//!   to the rows of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the
+//!   foreign key. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -42,9 +42,6 @@ const FEW_MAX: usize = 4000;
 const HEADS_MAX: usize = 100;
 /// The maximum number of rows that a page reads and skips, if the first rows of each related row are read.
 const HEAD_ROWS_MAX: i64 = 200;
-/// The maximum number of rows that are read of all related rows together, before the first rows of the page are judged by row.
-/// Twice [`ROWS_FIRST_MAX`], because a row is read in less time than it is judged.
-const HEADS_FIRST_MAX: usize = 500;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
@@ -114,7 +111,7 @@ impl Writer {
             return self.conditions_by(object, parts, if leaves_many { Way::ByList } else { Way::ByRow });
         }
         let is_narrowed = selection.scope != Scope::All || parts.iter().any(is_plain);
-        if !is_narrowed || values(parts) > REPEATED_VALUES_MAX {
+        if !is_narrowed || !is_repeatable(parts) {
             let lead = leading(parts);
             let by = |place: usize| if lead.is_none_or(|lead| lead == place) { Way::ByList } else { Way::TestedByList };
             return self.conditions_each_by(object, parts, by);
@@ -132,7 +129,7 @@ impl Writer {
         let parts = &selection.conditions;
         let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
         let rows = page.limit.saturating_add(page.offset);
-        if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || values(parts) > REPEATED_VALUES_MAX {
+        if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
             return self.selection_tests(object, selection);
         }
         // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the
@@ -142,97 +139,31 @@ impl Writer {
             true => None,
             false => Some(self.bind(Param::from(rows))),
         };
-        let begins_with_top = !is_led_by_links(object, parts);
         let probed = rows.map(|rows| {
-            let is_full = match begins_with_top {
-                true => {
-                    let leads_alone = self.probe_first(object, selection, page, &rows);
-                    self.top(object, selection, page.keys, &rows, leads_alone.as_deref())
-                }
-                false => "FALSE".to_owned(),
-            };
-            let found = self.probe(object, selection, page, &is_full, &rows);
-            (rows, is_full, found)
+            let found = self.probe(object, selection, page, &rows);
+            (rows, found)
         });
         self.first_rows(object, selection, Some(page.keys));
         let mut tests = self.scope_and_beginning(object, selection);
         tests.extend(self.conditions_by(object, parts, Way::Page));
-        let Some((rows, is_full, Some(Probed { has_few, has_heads }))) = probed else { return tests };
-        let top =
-            if begins_with_top { format!("SELECT svc_place FROM svc_top WHERE {is_full} UNION ALL ") } else { String::new() };
+        let Some((rows, Some(Probed { has_few, has_heads }))) = probed else { return tests };
         let heads = if has_heads { "SELECT svc_place FROM svc_heads UNION ALL " } else { "" };
         vec![format!(
-            "svc_rowid IN ({top}{heads}SELECT svc_place FROM svc_few WHERE \
-             {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN \
-             {has_few} THEN 0 ELSE {rows} END))",
+            "svc_rowid IN ({heads}SELECT svc_place FROM svc_few WHERE {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid \
+             AS svc_place FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 ELSE {rows} END))",
             quote(object.name()),
             tests.join(" AND "),
             page.keys
         )]
     }
 
-    /// Adds `svc_top`, which has those of the first rows in the order of a page that meet all conditions, but not more than the
-    /// page needs. Returns SQL that tests whether they fill the page.
-    ///
-    /// SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows. If `is_left_out`, it reads none.
-    fn top(&mut self, object: &Object, selection: &Selection, keys: &str, rows: &str, is_left_out: Option<&str>) -> String {
-        let table = quote(object.name());
-        let mut first = format!("SELECT * FROM {table}");
-        let own = self.own_tests(object, selection);
-        if !own.is_empty() {
-            first.push_str(&format!(" WHERE {}", own.join(" AND ")));
-        }
-        let mut tests = Vec::new();
-        for part in selection.conditions.iter().filter(|part| !is_plain(part)) {
-            tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
-        }
-        let tests = tests.join(" AND ");
-        let limit =
-            is_left_out.map_or_else(|| rows.to_owned(), |is_left_out| format!("CASE WHEN {is_left_out} THEN 0 ELSE {rows} END"));
-        self.add_table(
-            "svc_top",
-            format!(
-                "SELECT svc_rowid AS svc_place FROM ({first} ORDER BY {keys} LIMIT {ROWS_FIRST_MAX}) AS {table} WHERE {tests} LIMIT \
-                 {limit}"
-            ),
-        );
-        format!("(SELECT count(*) FROM svc_top) >= {rows}")
-    }
-
-    /// If an index leads to exactly the related rows of a page, adds `svc_probe` with the first keys to which they lead. Returns SQL
-    /// that is true if these are all keys, and if reading their rows costs less than judging the first rows of the page.
-    fn probe_first(&mut self, object: &Object, selection: &Selection, page: &Page<'_>, rows: &str) -> Option<String> {
-        let parts = &selection.conditions;
-        let Condition::Related(related) = &parts[lead_of_page(object, parts)?] else { return None };
-        // With other tests, it is not known how many rows of a key are read until enough of them pass.
-        let is_alone = parts.len() == 1 && selection.scope == Scope::All;
-        let [test] = parts_of(&related.condition) else { return None };
-        if related.scope != Scope::All || !is_indexed(&related.object, test) {
-            return None;
-        }
-        let max = match related.shape {
-            // The rows of each key are read up to the end of the page.
-            RelationShape::Forward { .. } if page.has_heads() && is_alone => {
-                format!("min({HEADS_MAX}, {HEADS_FIRST_MAX} / {rows})")
-            }
-            // Each key is that of one row.
-            RelationShape::Reverse { .. } => HEADS_MAX.to_string(),
-            RelationShape::Forward { .. } | RelationShape::Linked { .. } => return None,
-        };
-        let list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
-        self.add_table("svc_probe", format!("{list} LIMIT {max} + 1"));
-        Some(format!("(SELECT count(*) FROM svc_probe) <= {max}"))
-    }
-
     /// Adds `svc_few`, which has the rows of the selection if a condition on related rows leads to few of them. Returns SQL that
-    /// tests whether this table has all of them. `None` if no condition leads to rows. If the page `is_full` already, the table is
-    /// empty.
+    /// tests whether this table has all of them. `None` if no condition leads to rows.
     ///
     /// If very few foreign keys lead to rows, `svc_heads` has the first rows of each in the order of the page, and `svc_few` is
     /// empty.
-    fn probe(&mut self, object: &Object, selection: &Selection, page: &Page<'_>, is_full: &str, rows: &str) -> Option<Probed> {
+    fn probe(&mut self, object: &Object, selection: &Selection, page: &Page<'_>, rows: &str) -> Option<Probed> {
         let parts = &selection.conditions;
-        let limit = |is_done: &str, max: usize| format!(" LIMIT CASE WHEN {is_done} THEN 0 ELSE {} END", max + 1);
         let lead = lead_of_page(object, parts)?;
         let mut others = self.scope_and_beginning(object, selection);
         for (_, part) in parts.iter().enumerate().filter(|(place, _)| *place != lead) {
@@ -243,12 +174,12 @@ impl Writer {
         let found = match &parts[lead] {
             Condition::Related(related) => {
                 let mut list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
-                list.push_str(&limit(is_full, FOUND_MAX));
+                list.push_str(&format!(" LIMIT {FOUND_MAX} + 1"));
                 self.add_table("svc_found", list);
                 let has_few = format!("(SELECT count(*) FROM svc_found) <= {FOUND_MAX}");
                 let key = key_of(object, related);
                 if page.has_heads() && matches!(related.shape, RelationShape::Forward { .. }) {
-                    let are_very_few = format!("(NOT ({is_full}) AND (SELECT count(*) FROM svc_found) <= {HEADS_MAX})");
+                    let are_very_few = format!("(SELECT count(*) FROM svc_found) <= {HEADS_MAX}");
                     self.heads(object, page, &others, rows, (&key, &are_very_few));
                     has_heads = Some(are_very_few);
                 }
@@ -261,11 +192,12 @@ impl Writer {
             None => self.conditions_by(object, std::slice::from_ref(&parts[lead]), Way::ByList),
         };
         tests.extend(others);
-        let is_done = has_heads.as_ref().map_or_else(|| is_full.to_owned(), |has_heads| format!("{is_full} OR {has_heads}"));
-        self.add_table(
-            "svc_few",
-            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {}{}", tests.join(" AND "), limit(&is_done, FEW_MAX)),
-        );
+        let max = match &has_heads {
+            Some(has_heads) => format!("CASE WHEN {has_heads} THEN 0 ELSE {FEW_MAX} + 1 END"),
+            None => format!("{FEW_MAX} + 1"),
+        };
+        let tests = tests.join(" AND ");
+        self.add_table("svc_few", format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {tests} LIMIT {max}"));
         let has_few = format!("(SELECT count(*) FROM svc_few) <= {FEW_MAX}");
         let has_few = match found {
             Some((_, found_few)) => format!("({found_few} AND {has_few})"),
@@ -306,7 +238,7 @@ impl Writer {
     }
 
     /// Writes the tests of a selection that read no related rows, or only one.
-    fn own_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
+    pub(super) fn own_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let mut tests = self.scope_and_beginning(object, selection);
         for part in selection.conditions.iter().filter(|part| is_plain(part)) {
             tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
@@ -416,7 +348,7 @@ impl Writer {
 
     /// `SELECT …`: the keys of the related rows that meet a condition, in the column `svc_key`. [`outer_key`] is compared with
     /// these keys.
-    fn keys(&mut self, related: &Related, condition: &Condition) -> String {
+    pub(super) fn keys(&mut self, related: &Related, condition: &Condition) -> String {
         let (source, alias, revision) = self.related_table(related, None);
         let (key, from) = match related.shape {
             RelationShape::Forward { .. } => (format!("{alias}.\"id\""), source),
@@ -569,7 +501,7 @@ fn is_of_one(related: &Related, condition: &Condition) -> bool {
 }
 
 /// Whether a condition reads no related rows, or only one.
-fn is_plain(condition: &Condition) -> bool {
+pub(super) fn is_plain(condition: &Condition) -> bool {
     match condition {
         Condition::Test(_) | Condition::Not(_) => true,
         Condition::All(parts) | Condition::Any(parts) => parts.iter().all(is_plain),
@@ -578,7 +510,7 @@ fn is_plain(condition: &Condition) -> bool {
 }
 
 /// Whether an index leads to the rows that meet a condition, and these are at most one row, or the rows of one key.
-fn is_single(object: &Object, condition: &Condition) -> bool {
+pub(super) fn is_single(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Related(related) => !is_negated(related) && is_of_one(related, &related.condition),
         condition => is_of_one_row(object, condition),
@@ -586,7 +518,7 @@ fn is_single(object: &Object, condition: &Condition) -> bool {
 }
 
 /// Whether an index leads to the rows that meet a condition on their own columns.
-fn is_indexed(object: &Object, condition: &Condition) -> bool {
+pub(super) fn is_indexed(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Test(predicate) => {
             let column = &object.columns[predicate.column];
@@ -598,7 +530,7 @@ fn is_indexed(object: &Object, condition: &Condition) -> bool {
 }
 
 /// Whether an index leads to the rows that meet a condition on their own columns or on related rows.
-fn leads(object: &Object, condition: &Condition) -> bool {
+pub(super) fn leads(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| leads(object, part)),
         Condition::Related(related) => !is_negated(related),
@@ -607,7 +539,7 @@ fn leads(object: &Object, condition: &Condition) -> bool {
 }
 
 /// The index of the condition that leads a page to its rows through related rows.
-fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
+pub(super) fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
     leading(parts).or_else(|| parts.iter().position(|part| leads(object, part) && !is_plain(part)))
 }
 
@@ -625,7 +557,7 @@ fn is_found_by_index(part: &Condition) -> bool {
 }
 
 /// The conditions of which all must hold.
-fn parts_of(condition: &Condition) -> &[Condition] {
+pub(super) fn parts_of(condition: &Condition) -> &[Condition] {
     match condition {
         Condition::All(parts) => parts,
         condition => std::slice::from_ref(condition),
@@ -634,7 +566,7 @@ fn parts_of(condition: &Condition) -> &[Condition] {
 
 /// Whether an index leads to exactly the related rows of a condition, and links lead from them to the rows of a page. To judge the
 /// first rows of such a page by row can take long, because a row can have any number of links. The probe reads few rows.
-fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
+pub(super) fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
     let of_index = |related: &Related| {
         let parts = parts_of(&related.condition);
         !parts.is_empty() && parts.iter().all(|part| is_indexed(&related.object, part))
@@ -645,9 +577,10 @@ fn is_led_by_links(object: &Object, parts: &[Condition]) -> bool {
     })
 }
 
-fn values(parts: &[Condition]) -> usize {
-    parts.iter().map(Condition::values).sum()
+/// Whether a statement may contain the conditions several times.
+pub(super) fn is_repeatable(parts: &[Condition]) -> bool {
+    parts.iter().map(Condition::values).sum::<usize>() <= REPEATED_VALUES_MAX
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

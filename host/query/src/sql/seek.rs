@@ -206,7 +206,7 @@ mod tests {
         let (from, until) = (from.map(position), until.map(position));
         let parts = plan.parts(dialect, end, from.as_ref(), until.as_ref());
         let texts = parts.iter().map(|part| {
-            let statement = sql::list_part(dialect, &plan, part, 3);
+            let statement = sql::list_part(dialect, &plan, part, 3, None);
             for number in 1..=statement.params.len() {
                 assert!(statement.sql.contains(&dialect.placeholder(number)), "{number} of {}", statement.sql);
             }

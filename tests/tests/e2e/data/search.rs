@@ -41,7 +41,7 @@ pub(crate) fn planned(object: &Arc<Object>, query: &[(&str, &str)]) -> ListPlan 
 /// The engine's plan of a list without its total, as text. A total may scan the table if many rows match.
 async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]) -> String {
     let query = [query, &[("count", "none")]].concat();
-    explained_statement(server, sql::list(dialect(server), &planned(object, &query))).await
+    explained_statement(server, sql::list(dialect(server), &planned(object, &query), None)).await
 }
 
 /// The engine's plan of a statement, as text.

@@ -34,7 +34,7 @@ fn written_for(grants: Value, parameters: &[(&str, &str)]) -> String {
     };
     let object = access.seen().map_or_else(|| Arc::clone(whole), |seen| Arc::clone(&seen.object));
     let plan = ListPlan::new(&object, &access, &request, &reading, Vec::new()).expect("a plan");
-    let statement = sql::list(Dialect::Postgres, &plan);
+    let statement = sql::list(Dialect::Postgres, &plan, None);
     for number in 1..=statement.params.len() {
         assert!(statement.sql.contains(&format!("${number}")), "{number} of {}", statement.sql);
     }

@@ -42,7 +42,7 @@ fn first_page(server: &Server, registry: &Registry, condition: &Value) -> Statem
     let reading =
         Reading { registry, decide: &|_| Ok(access.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
     let plan = ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap();
-    sql::list(dialect(server), &plan)
+    sql::list(dialect(server), &plan, None)
 }
 
 on_both_engines! {

@@ -62,7 +62,7 @@ on_both_engines! {
             let mut parts = Vec::new();
             for end in [End::First, End::Last] {
                 let of_end = plan.parts(dialect, end, Some(&position), None);
-                parts.extend(of_end.iter().map(|part| sql::list_part(dialect, &plan, part, 26)));
+                parts.extend(of_end.iter().map(|part| sql::list_part(dialect, &plan, part, 26, None)));
             }
             assert!(parts.len() >= 2, "{sort}");
             for statement in parts {
@@ -103,7 +103,7 @@ on_both_engines! {
             let position = plan.position(&position.replace("ID", &id)).unwrap();
             let parts = plan.parts(dialect, End::First, Some(&position), None);
             assert_eq!(parts.len(), 1, "{sort}");
-            let plan = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26)).await;
+            let plan = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26, None)).await;
             assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{sort}: {plan}");
         }
     }
@@ -133,7 +133,7 @@ on_both_engines! {
                 assert_eq!(parts.len(), statements, "{sort} {end:?}");
                 let mut bounded = 0;
                 for part in parts {
-                    let statement = sql::list_part(dialect, &plan, &part, 26);
+                    let statement = sql::list_part(dialect, &plan, &part, 26, None);
                     let sql = statement.sql.clone();
                     let explained = explained_statement(&server, statement).await;
                     assert!(explained.contains(index), "{sort}: {sql}\n{explained}");
@@ -167,7 +167,7 @@ on_both_engines! {
                 let plan = planned(&row, &[("cursor", ""), ("sort", sort)]);
                 let position = plan.position(&format!("[{key},{id}]")).unwrap();
                 let parts = plan.parts(dialect, End::First, Some(&position), None);
-                let explained = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26)).await;
+                let explained = explained_statement(&server, sql::list_part(dialect, &plan, &parts[0], 26, None)).await;
                 assert!(explained.contains("Index Cond") || explained.contains("SEARCH row USING"), "{sort} {code}: {explained}");
                 assert!(!explained.contains("Sort Key") && !explained.contains("TEMP B-TREE"), "{sort} {code}: {explained}");
             }

@@ -1,0 +1,215 @@
+//! On SQLite: what is found about the rows of a page by small statements, before the rows are read.
+//!
+//! These statements are for pages with a condition on related rows. There are two, one after the other:
+//!
+//! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they lead
+//!   to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the order
+//!   of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends neither on
+//!   the number of rows, nor on how many of them meet the condition.
+//! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
+//!   page.
+//!
+//! If neither finds the page, one statement chooses between further ways while it runs ([`super::related`]).
+
+use blockbase_schema::{Object, RelationShape, system};
+use uuid::Uuid;
+
+use super::param::{Param, Statement};
+use super::read::{limit_of, order_keys, rows_at_places};
+use super::related::{
+    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_links, is_plain, is_repeatable, is_single, lead_of_page, leads,
+    parts_of,
+};
+use super::writer::{Place, Way, Writer};
+use crate::access::Scope;
+use crate::condition::{Condition, Related};
+use crate::cursor::Part;
+use crate::dialect::{Dialect, quote};
+use crate::plan::ListPlan;
+
+/// The maximum number of foreign keys whose rows are merged.
+const MERGED_KEYS_MAX: usize = 64;
+/// The same if there are other tests, because the statement contains them for each key.
+const TESTED_KEYS_MAX: usize = 16;
+/// The maximum number of keys that lead to one row each.
+const ROW_KEYS_MAX: usize = 100;
+/// The number of first rows that are judged, if each of them has one related row at most.
+const FIRST_ROWS_MAX: i64 = 250;
+/// The same if a row can have any number of related rows, so that judging it can take longer.
+const FIRST_ROWS_TO_MANY_MAX: i64 = 60;
+
+/// What was found about the rows of a page.
+#[derive(Debug)]
+pub enum Found {
+    /// All keys that the rows of the page can have.
+    Keys(Vec<Uuid>),
+    /// The rowids of the rows of the page, in its order.
+    Places(Vec<i64>),
+}
+
+/// A statement that finds the page only if it returns a certain number of rows.
+#[derive(Debug)]
+pub struct Attempt {
+    pub statement: Statement,
+    pub rows: usize,
+}
+
+/// Reads the keys that the rows of a page can have. They are only of use if the statement does not return more than
+/// [`Attempt::rows`].
+///
+/// `None` if no keys lead to the page: on Postgres, with a search, if no index finds exactly the related rows of a condition, or if
+/// these are foreign keys and the page has another order than that of creation. It is also `None` if an index leads to the rows that
+/// meet another test, because these may be fewer.
+pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
+    let (place, related) = led_by_related(dialect, plan)?;
+    let (object, conditions) = (&plan.object, &plan.selection.conditions);
+    let rows = match related.shape {
+        RelationShape::Forward { .. } if !is_by_creation(plan) => return None,
+        RelationShape::Forward { .. } if conditions.len() == 1 => MERGED_KEYS_MAX,
+        RelationShape::Forward { .. } => TESTED_KEYS_MAX,
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => ROW_KEYS_MAX,
+    };
+    let [test] = parts_of(&related.condition) else { return None };
+    let mut others = conditions.iter().enumerate().filter(|(other, _)| *other != place);
+    let is_found_by_index = related.scope == Scope::All && is_indexed(&related.object, test);
+    if !is_found_by_index || others.any(|(_, part)| is_plain(part) && leads(object, part)) {
+        return None;
+    }
+    let mut writer = Writer::new(dialect, &related.object);
+    let keys = writer.by(Way::ByList, |writer| writer.keys(related, &related.condition));
+    writer.sql.push_str(&format!("{keys} LIMIT {}", rows + 1));
+    Some(Attempt { statement: writer.finish(), rows })
+}
+
+/// Judges the first rows in the order of a page. The statement returns the rowids of those that meet all conditions. They are the
+/// page only if it returns [`Attempt::rows`] of them. `None` if they cannot be the page, or if this is not the best way to it.
+pub fn first_of_list(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
+    first_rows(dialect, plan, &Part::default(), limit_of(plan))
+}
+
+/// Does the same for at most `rows_max` rows of a part of a list.
+pub fn first_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize) -> Option<Attempt> {
+    first_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX))
+}
+
+fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Option<Attempt> {
+    led_by(dialect, plan)?;
+    let (object, conditions) = (&plan.object, &plan.selection.conditions);
+    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
+    let mut relations = conditions.iter().flat_map(Condition::relations);
+    let most = match relations.all(|related| matches!(related.shape, RelationShape::Forward { .. })) {
+        true => FIRST_ROWS_MAX,
+        false => FIRST_ROWS_TO_MANY_MAX,
+    };
+    if limit.saturating_add(offset) > most || !is_in_order_of_index(plan) || is_led_by_links(object, conditions) {
+        return None;
+    }
+    let mut writer = Writer::new(dialect, object);
+    writer.begin_at(plan, part);
+    let keys = order_keys(dialect, plan, part, plan.order.len());
+    let table = quote(object.name());
+    let own = writer.own_tests(object, &plan.selection);
+    let tests: Vec<String> = conditions
+        .iter()
+        .filter(|part| !is_plain(part))
+        .map(|part| writer.by(Way::ByRow, |writer| writer.condition(&Place::of(object), part)))
+        .collect();
+    writer.sql.push_str(&format!("SELECT svc_rowid FROM (SELECT * FROM {table}"));
+    writer.where_clause(&own);
+    // SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {most}) AS {table}"));
+    writer.where_clause(&tests);
+    let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.bind(Param::from(offset)));
+    writer.sql.push_str(&format!(" LIMIT {limit_bound} OFFSET {offset}"));
+    Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
+}
+
+/// The place, among the conditions, of the one on related rows that leads to a page.
+fn led_by(dialect: Dialect, plan: &ListPlan) -> Option<usize> {
+    let (object, selection) = (&plan.object, &plan.selection);
+    let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
+    let parts = &selection.conditions;
+    let is_masked = matches!(selection.scope, Scope::Seen(_));
+    if dialect != Dialect::Sqlite || is_searched || is_masked || !is_repeatable(parts) {
+        return None;
+    }
+    // At most one row meets a condition on a single row, or the rows of one key. The index of the key leads to these.
+    match parts.iter().any(|part| is_single(object, part)) {
+        true => None,
+        false => lead_of_page(object, parts),
+    }
+}
+
+/// The same, and the condition itself, if it is on one relation.
+fn led_by_related(dialect: Dialect, plan: &ListPlan) -> Option<(usize, &Related)> {
+    let place = led_by(dialect, plan)?;
+    match &plan.selection.conditions[place] {
+        Condition::Related(related) => Some((place, related)),
+        _ => None,
+    }
+}
+
+/// Reads the rows of a page that was found, or of a part of it.
+pub(super) fn rows(plan: &ListPlan, part: &Part, found: &Found, limit: i64) -> Option<Statement> {
+    let object = &plan.object;
+    let mut writer = Writer::new(Dialect::Sqlite, object);
+    writer.sql.push_str("SELECT ");
+    writer.columns(object, plan.columns.iter().chain(&plan.hidden).copied());
+    writer.sql.push_str(" FROM (");
+    match found {
+        Found::Places(places) => {
+            let places = writer.bind(Param::IntegerList(places.clone()));
+            writer.sql.push_str(&format!("SELECT value AS svc_place FROM json_each({places})"));
+        }
+        Found::Keys(keys) => {
+            let (place, related) = led_by_related(Dialect::Sqlite, plan)?;
+            writer.begin_at(plan, part);
+            let tests = tests_beside(&mut writer, plan, place);
+            let order = order_keys(Dialect::Sqlite, plan, part, plan.order.len());
+            let rows = match related.shape {
+                RelationShape::Forward { column } => writer.merged(object, column, keys, &tests),
+                RelationShape::Reverse { .. } | RelationShape::Linked { .. } => {
+                    let keys = writer.bind(Param::UuidList(keys.clone()));
+                    let is_one = Dialect::Sqlite.among(&quote(system::ID), &keys);
+                    format!("SELECT svc_rowid AS svc_place FROM {} WHERE {is_one}{tests}", quote(object.name()))
+                }
+            };
+            let (limit, offset) = (writer.bind(Param::from(limit)), i64::try_from(plan.paging.offset).unwrap_or(i64::MAX));
+            let offset = writer.bind(Param::from(offset));
+            writer.sql.push_str(&format!("SELECT svc_place FROM ({rows} ORDER BY {order} LIMIT {limit} OFFSET {offset})"));
+        }
+    }
+    rows_at_places(&mut writer, object, &plan.selection.scope);
+    Some(writer.finish())
+}
+
+/// ` AND …`: the tests of all conditions but one, and of the rows at which the part begins.
+fn tests_beside(writer: &mut Writer, plan: &ListPlan, place: usize) -> String {
+    let object: &Object = &plan.object;
+    let mut tests = writer.scope_and_beginning(object, &plan.selection);
+    for (_, part) in plan.selection.conditions.iter().enumerate().filter(|(other, _)| *other != place) {
+        tests.push(writer.by(Way::ByRow, |writer| writer.condition(&Place::of(object), part)));
+    }
+    tests.iter().map(|test| format!(" AND {test}")).collect()
+}
+
+impl Writer {
+    /// `SELECT … UNION ALL …`: the rows of each foreign key. With an order of creation after it, SQLite merges them.
+    fn merged(&mut self, object: &Object, column: usize, keys: &[Uuid], tests: &str) -> String {
+        let rows = format!(
+            "SELECT svc_rowid AS svc_place, {}, {} FROM {} WHERE {} = ",
+            quote(system::CREATED_AT),
+            quote(system::ID),
+            quote(object.name()),
+            quote(&object.columns[column].name)
+        );
+        // The number of keys is filled up with nulls, so that there are few different statements. Nothing is equal to null.
+        let filled = keys.len().max(1).next_power_of_two();
+        let keys = keys.iter().copied().map(Some).chain(std::iter::repeat(None)).take(filled);
+        let lists: Vec<String> = keys.map(|key| format!("{rows}{}{tests}", self.bind(Param::Uuid(key)))).collect();
+        lists.join(" UNION ALL ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

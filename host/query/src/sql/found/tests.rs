@@ -1,0 +1,110 @@
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::sql::related::tests::{bound, planned};
+use crate::sql::{Found, first_of_list, keys_of_page, list};
+use crate::{Dialect, Param};
+
+const SQLITE: Dialect = Dialect::Sqlite;
+
+/// The statement that reads the keys of a page, and the maximum number of keys.
+fn keys(object: &str, condition: Value, sort: &str) -> Option<(String, usize)> {
+    let attempt = keys_of_page(SQLITE, &planned(object, condition, sort))?;
+    Some((bound(SQLITE, attempt.statement), attempt.rows))
+}
+
+/// The statement that judges the first rows of a page, and the number of rows that the page needs.
+fn first(object: &str, condition: Value, sort: &str) -> Option<(String, usize)> {
+    let attempt = first_of_list(SQLITE, &planned(object, condition, sort))?;
+    Some((bound(SQLITE, attempt.statement), attempt.rows))
+}
+
+#[test]
+fn few_foreign_keys_are_merged() {
+    let (read, most) = keys("task", json!({ "project": { "kind": 1 } }), "").expect("keys");
+    assert!(read.starts_with("SELECT svc_related_1.\"id\" AS svc_key FROM \"project\"") && read.ends_with(" LIMIT 65"), "{read}");
+    assert_eq!(most, 64);
+    let plan = planned("task", json!({ "project": { "kind": 1 } }), "");
+    let page = |keys: usize| list(SQLITE, &plan, Some(&Found::Keys((0..keys).map(|_| Uuid::nil()).collect())));
+    for (keys, lists) in [(0, 1), (1, 1), (2, 2), (3, 4), (9, 16), (64, 64)] {
+        let statement = page(keys);
+        let nulls = statement.params.iter().filter(|param| matches!(param, Param::Uuid(None))).count();
+        assert_eq!(nulls, lists - keys);
+        let text = bound(SQLITE, statement);
+        assert_eq!(text.matches("\"project_id\" = ?").count(), lists, "{text}");
+        assert_eq!(text.matches(" UNION ALL ").count(), lists - 1, "{text}");
+        assert!(text.contains("ORDER BY \"created_at\" DESC, \"id\" DESC LIMIT ") && !text.contains("EXISTS"), "{text}");
+    }
+    // Each list has all other tests.
+    let narrowed = json!({ "state": "x", "project": { "kind": 1 } });
+    assert_eq!(keys("task", narrowed.clone(), "").expect("keys").1, 16);
+    let narrowed = planned("task", narrowed, "");
+    let text = bound(SQLITE, list(SQLITE, &narrowed, Some(&Found::Keys(vec![Uuid::nil(); 3]))));
+    assert_eq!(text.matches(" AND \"state\" = ?").count(), 4, "{text}");
+}
+
+#[test]
+fn keys_of_one_row_each_lead_to_a_page_in_any_order() {
+    for sort in ["", "state", "-kind"] {
+        let some = json!({ "task_by_project": { "some": { "kind": 1 } } });
+        let (read, most) = keys("project", some.clone(), sort).expect("keys");
+        assert!(read.contains("svc_related_1.\"project_id\" AS svc_key") && read.ends_with(" LIMIT 101"), "{read}");
+        assert_eq!(most, 100);
+        let text = bound(SQLITE, list(SQLITE, &planned("project", some, sort), Some(&Found::Keys(vec![Uuid::nil()]))));
+        assert!(text.contains("WHERE \"id\" IN (SELECT value FROM json_each(?1)) ORDER BY "), "{text}");
+    }
+    assert!(keys("task", json!({ "tags": { "some": { "kind": 1 } } }), "state").is_some());
+}
+
+#[test]
+fn keys_are_not_read_where_other_ways_may_be_shorter() {
+    for (object, condition, sort) in [
+        // No index finds the related rows, or it finds too many.
+        ("task", json!({ "project": { "state": "x" } }), ""),
+        ("task", json!({ "project": { "kind": 1, "state": "x" } }), ""),
+        ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), ""),
+        // The rows of a key are not in the order of the page.
+        ("task", json!({ "project": { "kind": 1 } }), "kind"),
+        ("task", json!({ "project": { "kind": 1 } }), "id"),
+        // Another index leads to the rows.
+        ("task", json!({ "kind": 1, "project": { "kind": 1 } }), ""),
+        ("task", json!({ "code": "x", "project": { "kind": 1 } }), ""),
+        // Only one row, or no condition on related rows.
+        ("task", json!({ "project": { "code": "x" } }), ""),
+        ("task", json!({ "state": "x" }), ""),
+        ("project", json!({ "task_by_project": { "none": { "kind": 1 } } }), ""),
+    ] {
+        assert!(keys(object, condition.clone(), sort).is_none(), "{object} {condition} {sort}");
+    }
+    assert!(keys_of_page(Dialect::Postgres, &planned("task", json!({ "project": { "kind": 1 } }), "")).is_none());
+}
+
+#[test]
+fn the_first_rows_of_a_page_are_judged_by_row() {
+    for (object, condition, sort, judged) in [
+        ("task", json!({ "project": { "kind": 1 } }), "", 250),
+        ("task", json!({ "project": { "state": "x" } }), "kind", 250),
+        ("task", json!({ "_or": [{ "project": { "kind": 1 } }, { "project": { "kind": 2 } }] }), "", 250),
+        ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), "", 60),
+        ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 60),
+    ] {
+        let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
+        assert_eq!(rows, 26);
+        assert!(read.contains(&format!("LIMIT {judged}) AS \"{object}\" WHERE ")) && read.contains("EXISTS (SELECT"), "{read}");
+        assert!(!read.contains("WITH") && !read.contains(" IN ("), "{read}");
+    }
+    // An index leads to few linked rows, or a single row, or to the rows of one key; or the order has no index.
+    for (object, condition, sort) in [
+        ("task", json!({ "tags": { "some": { "kind": 1 } } }), ""),
+        ("task", json!({ "project": { "code": "x" } }), ""),
+        ("task", json!({ "code": "x", "project": { "kind": 1 } }), ""),
+        ("task", json!({ "project": { "kind": 1 } }), "state"),
+        ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), ""),
+    ] {
+        assert!(first(object, condition.clone(), sort).is_none(), "{object} {condition} {sort}");
+    }
+    let plan = planned("task", json!({ "project": { "kind": 1 } }), "");
+    let text = bound(SQLITE, list(SQLITE, &plan, Some(&Found::Places(vec![3, 1]))));
+    assert!(text.contains("FROM (SELECT value AS svc_place FROM json_each(?1)) AS svc_page CROSS JOIN \"task\""), "{text}");
+    assert!(!text.contains("ORDER BY") && !text.contains("EXISTS"), "{text}");
+}
