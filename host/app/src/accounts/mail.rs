@@ -13,8 +13,8 @@ use blockbase_store::{
 };
 use serde::Deserialize;
 
-use super::password_links::{INVITATION_MS, LINK_MS, is_admin};
-use super::types::{ADMIN, normal_email, too_many};
+use super::password_links::{INVITATION_MS, LINK_MS, is_first_admin};
+use super::types::{normal_email, too_many};
 use crate::App;
 use crate::base::topic::{MailMembers, Topic};
 use crate::caller::Caller;
@@ -236,10 +236,7 @@ impl App {
         let id = user.id.clone();
         self.store
             .read_as_service(ReadCost::Rows, move |connection| {
-                Box::pin(async move {
-                    let is_exempt = is_admin(connection, &id).await? && connection.is_first_with_role(ADMIN, &id).await?;
-                    Ok(!is_exempt)
-                })
+                Box::pin(async move { Ok(!is_first_admin(connection, &id).await?) })
             })
             .await
     }

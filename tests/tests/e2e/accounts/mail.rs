@@ -128,14 +128,25 @@ on_both_engines! {
         assert_eq!(reset(&server, &self::token(&mail), PASSWORD).await.status, 200);
         assert_eq!(server.with_token(key).get("/api/v1/me").await.json()["authenticated"], true);
 
-        // An admin keeps keys and webhooks, also at the first proof.
+        // The keys of another admin end at the first proof, like those of every user.
+        let bob = server.with_token(server.sign_up("bob").await);
+        let id = bob.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
+        expect_status(&admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "admin" })).await, 200);
+        let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "admin", "userId": id })).await;
+        let key = made.json()["key"].as_str().unwrap().to_owned();
+        request_reset(&server, "bob").await;
+        let mail = mails.mails(3).await.remove(2);
+        assert_eq!(reset(&server, &self::token(&mail), NEW_PASSWORD).await.status, 200);
+        until("the key ends", async || server.with_token(key.clone()).get("/api/v1/data").await.status == 401).await;
+
+        // The first admin keeps keys and webhooks, also at the first proof.
         let id = admin.get("/api/v1/me").await.json()["user"]["id"].clone();
         let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "admin", "userId": id })).await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
         let hook = json!({ "name": "out", "url": "https://out.example.com/", "topics": ["auth.user.created"] });
         expect_status(&admin.post("/api/v1/webhooks", hook).await, 201);
         request_reset(&server, "admin").await;
-        let mail = mails.mails(3).await.remove(2);
+        let mail = mails.mails(4).await.remove(3);
         assert_eq!(reset(&server, &self::token(&mail), NEW_PASSWORD).await.status, 200);
         until("the session ends", async || admin.get("/api/v1/me").await.json()["authenticated"] == false).await;
         let hooks = server.with_token(key).get("/api/v1/webhooks").await;
