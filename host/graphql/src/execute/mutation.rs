@@ -104,10 +104,19 @@ impl<'d> Execution<'d> {
             (None, true) => self.app.delete_many_dry(self.caller, name, &chosen).await?,
         };
         let fields = self.context().collect(&selected.sets, LeafType::Written.name());
+        let ids = written.ids_json();
+        let mut is_repeated = false;
         answer.object(fields.iter().map(|field| (field.key, field)), |answer, field| {
             match field.field.name.node.as_str() {
                 "count" => answer.json.extend_from_slice(written.ids.len().to_string().as_bytes()),
-                "ids" => answer.json.extend_from_slice(written.ids_json().as_bytes()),
+                "ids" => {
+                    // The bulk calls of REST return the ids once, however many they are. Each alias writes them once more.
+                    if std::mem::replace(&mut is_repeated, true) {
+                        let spent = self.budget.spend(ids.len());
+                        spent.map_err(|error| error.within("The mutation ran, but its ids cannot be returned so often"))?;
+                    }
+                    answer.json.extend_from_slice(ids.as_bytes());
+                }
                 _ => answer.string(LeafType::Written.name()),
             }
             Ok(())
