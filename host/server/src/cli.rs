@@ -136,4 +136,13 @@ mod tests {
         command.clone().debug_assert();
         check(&command);
     }
+
+    #[test]
+    fn help_says_how_a_command_reaches_the_server() {
+        let command = Arguments::command();
+        for (name, way) in [("block", "talk to a server over its API"), ("user", "needs no key"), ("key", "needs no key")] {
+            let help = command.find_subcommand(name).and_then(clap::Command::get_after_help).map(ToString::to_string);
+            assert!(help.is_some_and(|help| help.contains(way)), "{name}");
+        }
+    }
 }

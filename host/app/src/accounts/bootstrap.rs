@@ -66,9 +66,9 @@ impl App {
                 if !connection.insert_user(&user, Some(hash)).await? {
                     return Err(Error::new(Code::UniqueViolation, "SVC_ADMIN_EMAIL is the address of a guest."));
                 }
-                let role = connection.role_named(ADMIN).await?;
-                let role = role.ok_or_else(|| Error::internal("there is no role `admin`"))?;
-                connection.give_role(&user.id, &role.id).await?;
+                if !connection.give_role_named(&user.id, ADMIN).await? {
+                    return Err(Error::internal("there is no role `admin`"));
+                }
                 connection.await_claim(&user.id, now).await?;
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;

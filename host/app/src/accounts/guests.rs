@@ -232,9 +232,7 @@ impl App {
                     if !connection.insert_user(&user, None).await? {
                         return Err(Error::internal("a guest's placeholder address is taken"));
                     }
-                    if let Some(role) = connection.kept_role_named(ANONYMOUS).await? {
-                        connection.give_role(&user.id, &role.id).await?;
-                    }
+                    connection.give_role_named(&user.id, ANONYMOUS).await?;
                     connection.insert_session(session).await?;
                     let members = NewUserMembers { user_id: &user.id, is_anonymous: true };
                     announcer.emit(connection, Topic::UserCreated(members)).await

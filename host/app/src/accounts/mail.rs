@@ -13,7 +13,7 @@ use blockbase_store::{
 };
 use serde::Deserialize;
 
-use super::password_links::{INVITATION_MS, LINK_MS, is_admin};
+use super::password_links::{INVITATION_MS, LINK_MS, is_first_admin};
 use super::types::{normal_email, too_many};
 use crate::App;
 use crate::base::topic::{MailMembers, Topic};
@@ -227,18 +227,18 @@ impl App {
         self.ask_alone(MailKind::Verify, user_id, request, asker).await
     }
 
-    /// Whether a user has to prove their address before they can sign in. Admins can always sign in, because they configure how
-    /// the server sends mail.
+    /// Whether a user has to prove their address before they can sign in. The first of the admins need not, so that a wrong mail
+    /// server does not lock out everybody. If this admin is deleted, banned or loses the role, the next one is the first.
     pub(super) async fn waits_for_proof(&self, user: &UserRow) -> Result<bool> {
         if !self.settings.require_email_verification || user.email_verified {
             return Ok(false);
         }
         let id = user.id.clone();
-        let is_admin = self
-            .store
-            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { is_admin(connection, &id).await }))
-            .await?;
-        Ok(!is_admin)
+        self.store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(!is_first_admin(connection, &id).await?) })
+            })
+            .await
     }
 
     /// Asks for a link that proves the address of a user who has shown the password.

@@ -81,6 +81,11 @@ pub(super) async fn is_admin(connection: &mut Connection, user_id: &str) -> Resu
     Ok(connection.roles_of(user_id).await?.iter().any(|role| role.name == ADMIN))
 }
 
+/// Whether a user is the first of the admins who can sign in and are not banned. This admin need not prove the address.
+pub(super) async fn is_first_admin(connection: &mut Connection, user_id: &str) -> Result<bool> {
+    Ok(is_admin(connection, user_id).await? && connection.is_first_with_role(ADMIN, user_id).await?)
+}
+
 impl App {
     /// Makes a link for an account, and ends the account's earlier links of the same kind. The caller of this function has
     /// checked that the link is allowed.

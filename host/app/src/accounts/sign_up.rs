@@ -47,6 +47,15 @@ enum Outcome {
     NeedsSetupToken,
 }
 
+/// Whether an account may be made.
+enum Admission {
+    /// It is the first one, and becomes admin.
+    First,
+    /// There are others already.
+    Further,
+    Refused(Outcome),
+}
+
 /// The name under which attempts with the setup token are counted. It is not an address, so it cannot be equal to an account's
 /// address.
 const SETUP_TOKEN_TRIES: &str = "the setup token";
@@ -82,9 +91,10 @@ impl NewAccount {
         context: &mut WriteContext,
         announcer: &Announcer,
     ) -> Result<Outcome> {
-        let is_first = match self.check_place(app, connection).await? {
-            Ok(is_first) => is_first,
-            Err(refused) => return Ok(refused),
+        let is_first = match self.admission(app, connection).await? {
+            Admission::First => true,
+            Admission::Further => false,
+            Admission::Refused(outcome) => return Ok(outcome),
         };
         let waits = app.settings.require_email_verification && !is_first;
         let is_new = connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
@@ -115,8 +125,8 @@ impl NewAccount {
         Ok(if waits { Outcome::Waits } else { Outcome::Done })
     }
 
-    /// Whether the account is the first one. `Err` with the outcome if the account may not be made.
-    async fn check_place(&self, app: &App, connection: &mut Connection) -> Result<Result<bool, Outcome>> {
+    /// Whether the account may be made, and whether it is the first one.
+    async fn admission(&self, app: &App, connection: &mut Connection) -> Result<Admission> {
         let mut is_first = !connection.has_credentialed_user().await?;
         if is_first || self.guest.is_some() {
             // If several first sign-ups run at the same time, also on several instances, only one of them passes this lock first. A
@@ -125,9 +135,10 @@ impl NewAccount {
             is_first = !connection.has_credentialed_user().await?;
         }
         Ok(match is_first {
-            true if !self.may_be_first => Err(Outcome::NeedsSetupToken),
-            false if app.settings.disable_signup => Err(Outcome::Closed),
-            is_first => Ok(is_first),
+            true if !self.may_be_first => Admission::Refused(Outcome::NeedsSetupToken),
+            true => Admission::First,
+            false if app.settings.disable_signup => Admission::Refused(Outcome::Closed),
+            false => Admission::Further,
         })
     }
 
@@ -159,12 +170,10 @@ impl NewAccount {
             (false, true) => None,
         };
         let Some(role) = role else { return Ok(()) };
-        match connection.kept_role_named(role).await? {
-            Some(role) => connection.give_role(&self.user.id, &role.id).await?,
-            None if is_first => return Err(Error::internal("there is no role `admin`")),
-            None => {}
+        match connection.give_role_named(&self.user.id, role).await? {
+            false if is_first => Err(Error::internal("there is no role `admin`")),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

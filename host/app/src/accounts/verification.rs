@@ -14,7 +14,7 @@ use blockbase_store::{
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
-use super::password_links::{TOKEN_TRIES, is_admin, log_ended, log_invalid};
+use super::password_links::{TOKEN_TRIES, is_first_admin, log_ended, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
 use crate::App;
@@ -137,9 +137,9 @@ impl App {
         })
     }
 
-    /// Notes that an address is proved. The first proof ends the account's sessions if it comes from another browser than that of the account,
-    /// and replaces the password with that of `password_hash`. Unless the user is an admin, it also ends the account's keys and suspends what
-    /// was made with the account. The accounts are locked. Returns whether it ended these.
+    /// Notes that an address is proved. If the first proof comes from another browser than that of the account, it ends the
+    /// account's sessions, and replaces the password with that of `password_hash`. Unless the user is the first admin, it also ends
+    /// the account's keys and suspends what was made with the account. The accounts are locked. Returns whether it ended these.
     ///
     /// The password is replaced and not removed: if nobody on a server has a password, the next sign-up gets the role `admin`.
     pub(super) async fn prove_address(
@@ -165,9 +165,9 @@ impl App {
             connection.set_password(&user.id, password_hash, now).await?;
             connection.end_claim(&user.id).await?;
         }
-        // A stranger with the role `admin` could have made everything under another account, so this would not protect an admin. It would
-        // end the work of one who has forgotten the password.
-        if ends && !is_admin(connection, &user.id).await? {
+        // The first admin need not prove the address, so the first proof may be a reset of a forgotten password after years. A
+        // stranger with this account could have made everything under another account, so this would protect nobody.
+        if ends && !is_first_admin(connection, &user.id).await? {
             // Webhooks, tasks and the like were made by somebody else. From now on their maker is a user who does not exist.
             let things = connection.things_made_by(&user.id).await?;
             raise_versions_of(connection, &things).await?;

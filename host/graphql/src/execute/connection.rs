@@ -94,10 +94,7 @@ impl<'d> Execution<'d> {
         let edges: Vec<Edge<'_>> = records.iter().zip(cursors).map(|(record, cursor)| Edge { cursor, record }).collect();
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
-            let begun = answer.json.len();
-            answer.json.push(b'{');
-            for (field, shown) in &fields {
-                answer.key(begun, field.key);
+            answer.object(fields.iter().map(|(field, shown)| (field.key, (field, shown))), |answer, (field, shown)| {
                 match shown {
                     ConnectionField::Type => answer.string(&connection_name(object)),
                     ConnectionField::Edges(members) => write_edges(answer, object, &edges, members, &root.key(field.key))?,
@@ -109,9 +106,8 @@ impl<'d> Execution<'d> {
                         None => answer.json.extend_from_slice(b"null"),
                     },
                 }
-            }
-            answer.json.push(b'}');
-            Ok(())
+                Ok(())
+            })
         });
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{Batch, BulkAnswer, Chosen, LinkChange, ListParameter, Where, run_offloaded};
+use blockbase_app::{Batch, Chosen, LinkChange, ListParameter, Where, run_offloaded};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -64,10 +64,7 @@ impl<'d> Execution<'d> {
         let record = self.with_related(object, upserted.record.json, &wanted).await?;
         let record = std::str::from_utf8(&record).map_err(Error::internal)?;
         let root = Place::root(selected.key);
-        let begun = answer.json.len();
-        answer.json.push(b'{');
-        for (field, shape) in &fields {
-            answer.key(begun, field.key);
+        answer.object(fields.iter().map(|(field, shape)| (field.key, (field, shape))), |answer, (field, shape)| {
             match (shape, field.field.name.node.as_str()) {
                 (Some(shape), _) => {
                     answer.nullable(|answer| answer.record(shape, record, field.position, &root.key(field.key)));
@@ -75,9 +72,8 @@ impl<'d> Execution<'d> {
                 (None, "created") => answer.json.extend_from_slice(if upserted.created { b"true" } else { b"false" }),
                 (None, _) => answer.string(&ty),
             }
-        }
-        answer.json.push(b'}');
-        Ok(())
+            Ok(())
+        })
     }
 
     pub(super) async fn delete(&self, object: &Arc<Object>, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
@@ -86,52 +82,45 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    pub(super) async fn update_many(
+    /// Changes many records if `is_update`, and otherwise deletes them.
+    pub(super) async fn write_many(
         &self,
         object: &Arc<Object>,
+        is_update: bool,
         selected: &Selected<'d>,
         arguments: &mut Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
-        let changes = changes(arguments)?;
-        let chosen = chosen(arguments)?;
-        let written = match arguments.read("dryRun")?.unwrap_or(false) {
-            true => self.app.update_many_dry(self.caller, object.name(), &chosen, &changes).await?,
-            false => self.app.update_many(self.caller, object.name(), &chosen, &changes).await?,
+        let changes = match is_update {
+            true => Some(changes(arguments)?),
+            false => None,
         };
-        self.written(&written, selected, answer);
-        Ok(())
-    }
-
-    pub(super) async fn delete_many(
-        &self,
-        object: &Arc<Object>,
-        selected: &Selected<'d>,
-        arguments: &mut Arguments,
-        answer: &mut Answer,
-    ) -> Result<()> {
         let chosen = chosen(arguments)?;
-        let deleted = match arguments.read("dryRun")?.unwrap_or(false) {
-            true => self.app.delete_many_dry(self.caller, object.name(), &chosen).await?,
-            false => self.app.delete_many(self.caller, object.name(), &chosen).await?,
+        let name = object.name();
+        let written = match (&changes, arguments.read("dryRun")?.unwrap_or(false)) {
+            (Some(changes), false) => self.app.update_many(self.caller, name, &chosen, changes).await?,
+            (Some(changes), true) => self.app.update_many_dry(self.caller, name, &chosen, changes).await?,
+            (None, false) => self.app.delete_many(self.caller, name, &chosen).await?,
+            (None, true) => self.app.delete_many_dry(self.caller, name, &chosen).await?,
         };
-        self.written(&deleted, selected, answer);
-        Ok(())
-    }
-
-    /// Writes the selected fields of the result of a write of many records.
-    fn written(&self, written: &BulkAnswer, selected: &Selected<'d>, answer: &mut Answer) {
-        let begun = answer.json.len();
-        answer.json.push(b'{');
-        for field in self.context().collect(&selected.sets, LeafType::Written.name()) {
-            answer.key(begun, field.key);
+        let fields = self.context().collect(&selected.sets, LeafType::Written.name());
+        let ids = written.ids_json();
+        let mut is_repeated = false;
+        answer.object(fields.iter().map(|field| (field.key, field)), |answer, field| {
             match field.field.name.node.as_str() {
                 "count" => answer.json.extend_from_slice(written.ids.len().to_string().as_bytes()),
-                "ids" => answer.json.extend_from_slice(written.ids_json().as_bytes()),
+                "ids" => {
+                    // The bulk calls of REST return the ids once, however many they are. Each alias writes them once more.
+                    if std::mem::replace(&mut is_repeated, true) {
+                        let spent = self.budget.spend(ids.len());
+                        spent.map_err(|error| error.within("The mutation ran, but its ids cannot be returned so often"))?;
+                    }
+                    answer.json.extend_from_slice(ids.as_bytes());
+                }
                 _ => answer.string(LeafType::Written.name()),
             }
-        }
-        answer.json.push(b'}');
+            Ok(())
+        })
     }
 
     pub(super) async fn batch(&self, arguments: &mut Arguments, answer: &mut Answer) -> Result<()> {
@@ -193,12 +182,10 @@ fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
 
 /// The records of a mutation of many: those of `ids`, or those that meet the condition `where`.
 fn chosen(arguments: &mut Arguments) -> Result<Chosen> {
-    let name = ListParameter::Where.name();
-    match (arguments.read::<Vec<String>>("ids")?, arguments.take(name)) {
-        (Some(ids), None) => Ok(Chosen::Ids(ids)),
-        (None, Some(condition)) => Ok(Chosen::Where(Where::Json(RawValue::from_string(condition).map_err(Error::internal)?))),
-        _ => Err(Error::invalid_request(format!("Name the records either with `ids` or with `{name}`."))),
-    }
+    let ids = arguments.read("ids")?;
+    let condition =
+        arguments.take(ListParameter::Where.name()).map(RawValue::from_string).transpose().map_err(Error::internal)?;
+    Chosen::of(ids, condition.map(Where::Json).into_iter().collect())
 }
 
 /// The changes of an update: `input`, and `increment` as atomic additions.

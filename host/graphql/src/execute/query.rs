@@ -87,18 +87,14 @@ impl<'d> Execution<'d> {
         let rows = std::str::from_utf8(&rows).map_err(Error::internal)?;
         let root = Place::root(selected.key);
         answer.nullable(|answer| {
-            let begun = answer.json.len();
-            answer.json.push(b'{');
-            for (field, shown) in &fields {
-                answer.key(begun, field.key);
+            answer.object(fields.iter().map(|(field, shown)| (field.key, (field, shown))), |answer, (field, shown)| {
                 match shown {
                     PageField::Type => answer.string(&ty),
                     PageField::Data(shape) => answer.records(shape, rows, field.position, &root.key(field.key))?,
                     PageField::Pagination(meta) => write_pagination(answer, &page, meta),
                 }
-            }
-            answer.json.push(b'}');
-            Ok(())
+                Ok(())
+            })
         });
         Ok(())
     }
@@ -129,17 +125,14 @@ impl<'d> Execution<'d> {
         let request = AggregateRequest::one(function, arguments.read("field")?, list);
         let result = self.app.aggregate(self.caller, object.name(), request).await?.bare_json();
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
-        let begun = answer.json.len();
-        answer.json.push(b'{');
-        for field in self.context().collect(&selected.sets, LeafType::Aggregate.name()) {
-            answer.key(begun, field.key);
-            match (field.field.name.node.as_str(), result.get(field.field.name.node.as_str())) {
+        let fields = self.context().collect(&selected.sets, LeafType::Aggregate.name());
+        answer.object(fields.iter().map(|field| (field.key, field.field.name.node.as_str())), |answer, name| {
+            match (name, result.get(name)) {
                 ("__typename", _) => answer.string(LeafType::Aggregate.name()),
                 (_, value) => answer.json.extend_from_slice(value.map_or("null", |value| value.get()).as_bytes()),
             }
-        }
-        answer.json.push(b'}');
-        Ok(())
+            Ok(())
+        })
     }
 
     pub(super) async fn groups(
@@ -164,18 +157,14 @@ impl<'d> Execution<'d> {
         let AggregateAnswer::Groups(page) = self.app.aggregate(self.caller, object.name(), request).await? else {
             return Err(Error::internal("an aggregate of groups gave no groups"));
         };
-        let begun = answer.json.len();
-        answer.json.push(b'{');
-        for field in &fields {
-            answer.key(begun, field.key);
+        answer.object(fields.iter().map(|field| (field.key, field)), |answer, field| {
             match field.field.name.node.as_str() {
                 "data" => answer.rows(&page.rows)?,
                 "pagination" => write_pagination(answer, &page, &pagination(field)),
                 _ => answer.string(GROUPS),
             }
-        }
-        answer.json.push(b'}');
-        Ok(())
+            Ok(())
+        })
     }
 }
 

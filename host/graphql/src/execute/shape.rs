@@ -195,6 +195,25 @@ impl Answer {
         self.json.extend_from_slice(b"\":");
     }
 
+    /// Appends an object. `fields` has the key of each field, and what `write` needs to append the field's value.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn object<'k, F, E>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'k str, F)>,
+        mut write: impl FnMut(&mut Answer, F) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let begun = self.json.len();
+        self.json.push(b'{');
+        for (key, field) in fields {
+            self.key(begun, key);
+            write(self, field)?;
+        }
+        self.json.push(b'}');
+        Ok(())
+    }
+
     /// Appends `"key":` in an entry of a list. Each entry writes it once more, so its bytes are counted before.
     ///
     /// # Errors

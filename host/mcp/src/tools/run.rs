@@ -188,13 +188,11 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
 
 /// The records of a bulk call: those of `ids`, or those that meet the condition `where`.
 fn chosen(app: &App, arguments: &mut Arguments) -> Result<Chosen> {
-    match arguments.raw(WHERE) {
-        Some(_) if arguments.have("ids") => {
-            Err(Error::invalid_request(format!("Name the records either with `ids` or with `{WHERE}`.")).with_field(WHERE))
-        }
-        Some(condition) => Ok(Chosen::Where(Where::Json(condition))),
-        None => arguments.list("ids", app.settings().bulk_records_max).map(Chosen::Ids),
-    }
+    let ids = match arguments.have("ids") {
+        true => Some(arguments.list("ids", app.settings().bulk_records_max)?),
+        false => None,
+    };
+    Chosen::of(ids, arguments.raw(WHERE).map(Where::Json).into_iter().collect())
 }
 
 fn missing_record() -> Error {

@@ -11,7 +11,13 @@ use super::install::Source;
 use super::oci::RegistryAccess;
 use super::{Problem, build, dev, install, logs, manage, oci};
 
+/// What these commands work on.
+const KINDS_HELP: &str = "\
+Commands with --url talk to a server over its API, as the holder of --key. The others work on files of this machine, or with a
+registry.";
+
 #[derive(Subcommand)]
+#[command(after_help = KINDS_HELP)]
 pub(super) enum BlockCommand {
     /// Make a new block from a template
     #[command(after_help = "Example:\n  blockbase block new hello --language python      # makes the folder hello")]

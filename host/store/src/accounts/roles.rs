@@ -122,7 +122,7 @@ impl Connection {
     }
 
     /// Does the same as [`Connection::role_named`], but the role is not deleted until the transaction ends.
-    pub async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
+    async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role_named(name).await,
             Dialect::Postgres => concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.name = $1 FOR KEY SHARE"),
@@ -197,6 +197,27 @@ impl Connection {
         )
         .await
         .map(|_| ())
+    }
+
+    /// Gives a user the role with this name. Returns whether there is one. The role is not deleted until the transaction ends.
+    pub async fn give_role_named(&mut self, user_id: &str, name: &str) -> Result<bool, DbError> {
+        match self.kept_role_named(name).await? {
+            Some(role) => self.give_role(user_id, &role.id).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether the user is the first one of those who have the role with this name, can sign in and are not banned.
+    pub async fn is_first_with_role(&mut self, name: &str, user_id: &str) -> Result<bool, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT u.id FROM svc_roles r JOIN svc_user_roles ur ON ur.role_id = r.id JOIN svc_users u ON u.id = ur.user_id \
+                 JOIN svc_credentials c ON c.user_id = u.id WHERE r.name = $1 AND NOT u.banned \
+                 ORDER BY u.created_at, u.id LIMIT 1",
+                vec![name.into()],
+            )
+            .await?;
+        rows.first().map_or(Ok(false), |row| Ok(row.text(0)? == user_id))
     }
 
     /// Takes a role away from a user. Returns whether the user had it.

@@ -128,14 +128,25 @@ on_both_engines! {
         assert_eq!(reset(&server, &self::token(&mail), PASSWORD).await.status, 200);
         assert_eq!(server.with_token(key).get("/api/v1/me").await.json()["authenticated"], true);
 
-        // An admin keeps keys and webhooks, also at the first proof.
+        // The keys of another admin end at the first proof, like those of every user.
+        let bob = server.with_token(server.sign_up("bob").await);
+        let id = bob.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
+        expect_status(&admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "admin" })).await, 200);
+        let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "admin", "userId": id })).await;
+        let key = made.json()["key"].as_str().unwrap().to_owned();
+        request_reset(&server, "bob").await;
+        let mail = mails.mails(3).await.remove(2);
+        assert_eq!(reset(&server, &self::token(&mail), NEW_PASSWORD).await.status, 200);
+        until("the key ends", async || server.with_token(key.clone()).get("/api/v1/data").await.status == 401).await;
+
+        // The first admin keeps keys and webhooks, also at the first proof.
         let id = admin.get("/api/v1/me").await.json()["user"]["id"].clone();
         let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "admin", "userId": id })).await;
         let key = made.json()["key"].as_str().unwrap().to_owned();
         let hook = json!({ "name": "out", "url": "https://out.example.com/", "topics": ["auth.user.created"] });
         expect_status(&admin.post("/api/v1/webhooks", hook).await, 201);
         request_reset(&server, "admin").await;
-        let mail = mails.mails(3).await.remove(2);
+        let mail = mails.mails(4).await.remove(3);
         assert_eq!(reset(&server, &self::token(&mail), NEW_PASSWORD).await.status, 200);
         until("the session ends", async || admin.get("/api/v1/me").await.json()["authenticated"] == false).await;
         let hooks = server.with_token(key).get("/api/v1/webhooks").await;
@@ -300,6 +311,37 @@ on_both_engines! {
         let bob = opened.headers["set-auth-token"].to_str().unwrap().to_owned();
         assert_eq!(server.with_token(bob).get("/api/v1/me").await.json()["user"]["email"], "bob@example.com");
         until("the guest is gone", async || server.with_token(guest.clone()).get("/api/v1/me").await.json()["authenticated"] == false).await;
+    }
+
+    async fn only_the_first_admin_signs_in_without_a_proof(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").start().await;
+        let admin = server.admin().await;
+        let mut others = Vec::new();
+        for name in ["bob", "carl"] {
+            let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": PASSWORD });
+            assert_eq!(post(&server, "sign-up/email", body).await.status, 200);
+            let id = admin.get(&format!("/api/v1/users?search={name}")).await.data()[0]["id"].as_str().unwrap().to_owned();
+            expect_status(&admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "admin" })).await, 200);
+            others.push(id);
+        }
+        for name in ["bob", "carl"] {
+            expect_code(&sign_in(&server, name, PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        }
+        assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
+
+        // If the first admin cannot sign in any more, the next one can. Otherwise nobody could without mail.
+        expect_status(&admin.patch(&format!("/api/v1/users/{}", others[0]), json!({ "banned": true })).await, 200);
+        let first = admin.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
+        expect_status(&admin.delete(&format!("/api/v1/users/{first}/roles/admin")).await, 204);
+        expect_code(&sign_in(&server, "admin", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        let carl = sign_in(&server, "carl", PASSWORD).await;
+        assert_eq!(carl.status, 200, "{}", carl.text);
+        // The lift of the ban makes the older account the first again.
+        let carl = server.with_token(carl.json()["token"].as_str().unwrap().to_owned());
+        expect_status(&carl.patch(&format!("/api/v1/users/{}", others[0]), json!({ "banned": false })).await, 200);
+        expect_code(&sign_in(&server, "carl", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        assert_eq!(sign_in(&server, "bob", PASSWORD).await.status, 200);
     }
 
     async fn an_address_changes_when_the_new_one_confirms(engine: Engine) {

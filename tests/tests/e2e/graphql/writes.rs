@@ -1,6 +1,6 @@
 //! Mutations: their effects, results and events.
 
-use blockbase_tests::on_both_engines;
+use blockbase_tests::{ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data, define, send};
@@ -260,5 +260,22 @@ on_both_engines! {
         let both = json!({ "id": task, "input": { "priority": 1 }, "by": { "priority": 1 } });
         assert_eq!(codes(&server, Some(&admin.token), update, both).await, ["INVALID_ATOMIC_OP"]);
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 2);
+    }
+}
+
+on_both_engines! {
+    async fn the_ids_of_many_records_are_not_repeated_without_a_bound(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_ANSWER_BYTES", "1048576").start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        let tags: Vec<Value> = (0..1000).map(|number| json!({ "label": format!("t{number}") })).collect();
+        assert_eq!(admin.post("/api/v1/data/tag/bulk", json!({ "data": tags })).await.status, 201);
+        let deletion = |aliases: usize| {
+            let fields: String = (0..aliases).map(|number| format!("a{number}: ids ")).collect();
+            format!("mutation {{ delete_tag_many(where: {{ label: {{ ilike: \"t\" }} }}, dryRun: true) {{ count {fields} }} }}")
+        };
+        let twice = data(&admin, &deletion(2), Value::Null).await["delete_tag_many"].clone();
+        assert_eq!((&twice["count"], &twice["a0"]), (&json!(1000), &twice["a1"]));
+        assert_eq!(codes(&server, Some(&admin.token), &deletion(30), Value::Null).await, ["answer_too_large"]);
     }
 }

@@ -66,17 +66,6 @@ async fn give_all(connection: &mut Connection, caller: &Caller, user_id: &str, r
     Ok(())
 }
 
-/// Gives the user the role that everybody gets who signs up. The configured role may not exist yet. The server logged a warning about
-/// this at boot.
-async fn give_signup_role(connection: &mut Connection, user_id: &str, role: Option<String>) -> Result<()> {
-    if let Some(role) = role
-        && let Some(role) = connection.kept_role_named(&role).await?
-    {
-        connection.give_role(user_id, &role.id).await?;
-    }
-    Ok(())
-}
-
 /// The mail with the link.
 fn invitation<'u>(user: &'u UserRow, caller: &Caller) -> NewMail<'u> {
     NewMail {
@@ -130,7 +119,10 @@ impl App {
                     let message = format!("Another account has the address `{}`.", user.email);
                     return Err(Error::new(Code::UniqueViolation, message).with_field("email"));
                 }
-                give_signup_role(connection, &user.id, signup_role).await?;
+                if let Some(role) = signup_role {
+                    // The configured role may not exist yet. The server logged a warning about this at boot.
+                    connection.give_role_named(&user.id, &role).await?;
+                }
                 give_all(connection, &caller, &user.id, &new.roles).await?;
                 if is_first && !is_admin(connection, &user.id).await? {
                     return Err(Error::new(

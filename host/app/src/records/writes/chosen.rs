@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::Selection;
-use blockbase_query::{Access, Action, Scope, Where, sql};
+use blockbase_query::{Access, Action, ListParameter, Scope, Where, sql};
 use blockbase_schema::{Error, Object, Registry, Result};
 use blockbase_store::{Connection, Read, Row};
 use uuid::Uuid;
@@ -20,6 +20,24 @@ pub enum Chosen {
     Ids(Vec<String>),
     /// At most `SVC_MAX_BULK` records that meet a condition and that the caller may read.
     Where(Where),
+}
+
+impl Chosen {
+    /// The choice by ids or by one condition.
+    ///
+    /// # Errors
+    /// `invalid_request` with `field` if there are both or neither, or several conditions.
+    pub fn of(ids: Option<Vec<String>>, mut conditions: Vec<Where>) -> Result<Chosen> {
+        match (ids, conditions.pop()) {
+            (Some(ids), None) => Ok(Chosen::Ids(ids)),
+            (None, Some(condition)) if conditions.is_empty() => Ok(Chosen::Where(condition)),
+            _ => {
+                let name = ListParameter::Where.name();
+                let message = format!("Name the records either with `ids` or with one `{name}`.");
+                Err(Error::invalid_request(message).with_field(name))
+            }
+        }
+    }
 }
 
 /// The found records, and the condition that they still have to meet when they are written.
@@ -109,5 +127,28 @@ impl App {
             )));
         }
         Ok(Found { ids, selection: Some(chosen) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_names_its_records_by_ids_or_by_one_condition() {
+        let condition = || Where::Parameter(r#"{"size":1}"#.to_owned());
+        let ids = || Some(vec!["a".to_owned()]);
+        assert!(matches!(Chosen::of(ids(), Vec::new()), Ok(Chosen::Ids(ids)) if ids == ["a"]));
+        assert!(matches!(Chosen::of(Some(Vec::new()), Vec::new()), Ok(Chosen::Ids(ids)) if ids.is_empty()));
+        assert!(matches!(Chosen::of(None, vec![condition()]), Ok(Chosen::Where(_))));
+        for (ids, conditions) in [
+            (None, Vec::new()),
+            (ids(), vec![condition()]),
+            (ids(), vec![condition(), condition()]),
+            (None, vec![condition(), condition()]),
+        ] {
+            let refused = Chosen::of(ids, conditions).err();
+            assert_eq!(refused.and_then(|error| error.field).as_deref(), Some("where"));
+        }
     }
 }

@@ -65,11 +65,8 @@ impl ChosenBody<'_> {
             let raw = RawValue::from_string(text.to_owned());
             wheres.push(raw.map(Where::Json).map_err(|error| Error::invalid_request(format!("`{name}` is not JSON: {error}.")))?);
         }
-        match (self.ids, wheres.pop()) {
-            (Some(ids), None) => Ok(Chosen::Ids(parse_list(ids.get(), state.app.settings().bulk_records_max)?)),
-            (None, Some(asked)) if wheres.is_empty() => Ok(Chosen::Where(asked)),
-            _ => Err(Error::invalid_request(format!("Name the records either with `ids` or with one `{name}`."))),
-        }
+        let ids = self.ids.map(|ids| parse_list(ids.get(), state.app.settings().bulk_records_max)).transpose()?;
+        Chosen::of(ids, wheres)
     }
 }
 
