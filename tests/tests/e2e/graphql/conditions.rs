@@ -93,6 +93,9 @@ on_both_engines! {
             (json!({ "points": { "like": "x" } }), "unknown_field"),
             (json!({ "points": { "near": 1 } }), "unknown_field"),
             (json!({ "points": {} }), "invalid_request"),
+            (json!({ "points": { "is_null": false } }), "invalid_request"),
+            (json!({ "_or": [{}, 1] }), "invalid_request"),
+            (json!({ "_xor": [] }), "unknown_field"),
             (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
             (json!({ "desk": null }), "invalid_request"),
             // A variable that a client left as null is not a test for null.
