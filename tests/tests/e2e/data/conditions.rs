@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::mcp::Client;
 
 /// Encodes a text for a query string, with `%` and two digits for special characters.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
@@ -344,6 +344,10 @@ on_both_engines! {
             assert_eq!(answer.status, 400, "{body}: {}", answer.text);
             answer.expect_error(400, code);
         }
+        for twice in [r#"{ "where": {}, "where": {} }"#, r#"{ "limit": 1, "limit": 2 }"#, r#"{ "filters": [{ "field": "title", "field": "done", "value": 1 }] }"#] {
+            let request = admin.request("POST", path).header("content-type", "application/json").body(twice);
+            server.send(request).await.expect_error(400, "invalid_request");
+        }
         admin.post("/api/v1/data/nothing/query", json!({})).await.expect_error(404, "not_found");
         let reader = user(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
         assert_eq!(reader.post(path, json!({ "where": { "title": "a" } })).await.json()["pagination"]["totalCount"], 1);
@@ -395,6 +399,17 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/data/visit/export?format=ndjson&where=here").await.text.lines().count(), 1);
         let condition = json!({ "where": { "_or": [{ "where": "here" }, { "where": { "like": "{" } }] }, "sort": "where" });
         assert_eq!(places(admin.post("/api/v1/data/visit/query", condition).await), ["here", "{}"]);
+        // The other surfaces take no filters in a query string, so `where` is a condition there.
+        let mcp = Client::of(&admin).begin().await;
+        let called = mcp.call("query_data", json!({ "object_name": "visit", "where": { "where": "here" } })).await;
+        let page: Value = serde_json::from_str(&called.text).unwrap();
+        assert_eq!((&page["pagination"]["totalCount"], &page["data"][0]["where"]), (&json!(1), &json!("here")), "{page}");
+        let query = "{ visit(where: { where: { eq: \"here\" } }) { data { where } } visit_aggregate(fn: count, where: { where: { neq: \"here\" } }) { value } }";
+        let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
+        assert_eq!(answer["data"], json!({ "visit": { "data": [{ "where": "here" }] }, "visit_aggregate": { "value": 2 } }), "{answer}");
+        let chosen = format!("/api/v1/data/visit/bulk?dryRun=true&where={}", encoded(r#"{ "where": "here" }"#));
+        assert_eq!(admin.delete(&chosen).await.json()["count"], 1);
+        admin.delete("/api/v1/data/visit/bulk?dryRun=true&where=here").await.expect_error(400, "invalid_request");
     }
 
     async fn conditions_reach_what_their_caller_may_read(server: Server) {
