@@ -385,6 +385,32 @@ on_both_engines! {
         assert_eq!(numbers(&admin.get("/api/v1/data/note?text=null").await.json()), [2]);
     }
 
+    async fn conditions_follow_circles_of_rows(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let mut ids = Vec::new();
+        for name in ["a", "b", "c"] {
+            ids.push(admin.make("person", json!({ "name": name })).await);
+        }
+        // `a` and `b` are each other's boss, and `c` is its own.
+        for (person, boss) in [(0, 1), (1, 0), (2, 2)] {
+            admin.patch(&format!("/api/v1/data/person/{}", ids[person]), json!({ "boss_id": ids[boss] })).await.data();
+        }
+        for (condition, expected) in [
+            (json!({ "boss.boss.name": "a" }), "a"),
+            (json!({ "boss.boss.boss.name": "a" }), "b"),
+            (json!({ "boss.boss.boss.name": "c" }), "c"),
+            (json!({ "person_by_boss": { "some": { "person_by_boss": { "some": { "name": "a" } } } } }), "a"),
+            (json!({ "person_by_boss": { "none": { "name": "c" } } }), "ab"),
+            (json!({ "person_by_boss": { "every": { "boss": { "person_by_boss": { "some": { "name": "b" } } } } } }), "a"),
+        ] {
+            let page = admin.post("/api/v1/data/person/query", json!({ "where": condition, "sort": "name" })).await.json();
+            let rows = page["data"].as_array().unwrap_or_else(|| panic!("{condition}: {page}"));
+            assert_eq!(rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<String>(), expected, "{condition}");
+            assert_eq!(page["pagination"]["totalCount"], expected.len(), "{condition}");
+        }
+    }
+
     async fn a_field_that_is_called_where_stays_a_filter(server: Server) {
         let admin = server.admin().await;
         admin.define("visit", json!([{ "name": "where", "type": "text" }])).await;
