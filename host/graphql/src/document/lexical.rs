@@ -1,8 +1,9 @@
 //! Checks the text of a document before it is parsed. The parser recurses into each bracket, so the nesting of brackets is
 //! limited. The parser also reads numbers as doubles, although records keep 18 digits. So a number that would lose digits is
-//! refused.
+//! refused. If an object has a key twice, the parser keeps only the last one. So such an object is refused too.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use async_graphql::Pos;
 
@@ -27,6 +28,9 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
         Some((Problem::Long, position)) => {
             let message = format!("A name can have at most {NAME_BYTES_MAX} bytes.");
             Err(GraphqlError::invalid(message, vec![position]))
+        }
+        Some((Problem::Repeated(key), position)) => {
+            Err(GraphqlError::invalid(format!("The key `{key}` appears twice in one object."), vec![position]))
         }
         Some((Problem::Nested, position)) => {
             let message = format!("Brackets can nest at most {BRACKETS_MAX} levels deep.");
@@ -74,22 +78,45 @@ enum Problem<'q> {
     Open,
     /// A name that is too long.
     Long,
+    /// A key that an object has twice.
+    Repeated(&'q str),
+}
+
+/// A bracket that is not closed yet.
+struct Open<'q> {
+    /// Whether it contains values. These are in parentheses, and selections are not.
+    has_values: bool,
+    /// The keys so far, if it is the bracket of an object.
+    keys: Option<HashSet<&'q str>>,
 }
 
 fn look_through(query: &str) -> Option<(Problem<'_>, Pos)> {
     let bytes = query.as_bytes();
-    let (mut at, mut open) = (0, 0_usize);
+    let (mut at, mut open): (usize, Vec<Open<'_>>) = (0, Vec::new());
+    // The last name and its place, until a colon follows it.
+    let mut last_name: Option<(&str, usize)> = None;
     while at < bytes.len() {
         match bytes[at] {
-            b'{' | b'[' | b'(' => {
-                open += 1;
+            bracket @ (b'{' | b'[' | b'(') => {
+                let is_value = open.last().is_some_and(|outer| outer.has_values);
+                let keys = (is_value && bracket == b'{').then(HashSet::new);
+                open.push(Open { has_values: is_value || bracket == b'(', keys });
                 at += 1;
-                if open > BRACKETS_MAX {
+                if open.len() > BRACKETS_MAX {
                     return Some((Problem::Nested, position(query, at - 1)));
                 }
             }
             b'}' | b']' | b')' => {
-                open = open.saturating_sub(1);
+                open.pop();
+                at += 1;
+            }
+            b':' => {
+                if let Some((name, place)) = last_name.take()
+                    && let Some(keys) = open.last_mut().and_then(|open| open.keys.as_mut())
+                    && !keys.insert(name)
+                {
+                    return Some((Problem::Repeated(name), position(query, place)));
+                }
                 at += 1;
             }
             b'#' => at += line_end(&bytes[at..]),
@@ -102,6 +129,7 @@ fn look_through(query: &str) -> Option<(Problem<'_>, Pos)> {
                 if length > NAME_BYTES_MAX {
                     return Some((Problem::Long, position(query, at)));
                 }
+                last_name = query.get(at..at + length).map(|name| (name, at));
                 at += length;
             }
             byte if byte == b'-' || byte.is_ascii_digit() => {
@@ -211,6 +239,33 @@ mod tests {
         assert!(check(&format!("{{{}}}", "a".repeat(300))).is_err());
         let escaped = r#"{a(x:"\uD83D\uDE00 \u00e9 \\uD83D\\uDE00")}"#;
         assert_eq!(joined(escaped), "{a(x:\"\u{1F600} \\u00e9 \\\\uD83D\\\\uDE00\")}");
+    }
+
+    #[test]
+    fn an_object_has_each_key_once() {
+        let repeated = |query: &str| match look_through(query) {
+            Some((Problem::Repeated(key), Pos { line, column })) => Some((key.to_owned(), line, column)),
+            None => None,
+            Some((problem, _)) => panic!("{query}: {problem:?}"),
+        };
+        for (query, key, line, column) in [
+            ("{a(x: {b: 1, b: 2})}", "b", 1, 14),
+            ("{a(x: {b: 1\n c: X b # b\n : $b})}", "b", 2, 7),
+            ("{a(x: [{}, {b: {c: 1} c: [2] b: {}}])}", "b", 1, 30),
+            ("{a(x: {b: {c: {}, c: {}}})}", "c", 1, 19),
+            ("query($v: X = {b: 1, c: {}, c: 2}) {a(x: $v)}", "c", 1, 29),
+            ("{a {b @include(if: {b: true, b: true})}}", "b", 1, 30),
+        ] {
+            assert_eq!(repeated(query), Some((key.to_owned(), line, column)), "{query}");
+        }
+        for query in [
+            "{a(x: {b: 1, c: b, d: {b: 1}, e: [{b: 1}, {b: 2}]}) {b: c b: c} b: a(x: 1) b: a(x: 1)}",
+            "query($b: X, $c: X) {a(x: {b: $b, c: $c, d: \"b: 1, b: 2\"})}",
+            "{a(x: {b: 1}, y: {b: 1}) {b} c(x: {b: 1})}",
+            "{a(x: {: 1, : 2})}",
+        ] {
+            assert_eq!(repeated(query), None, "{query}");
+        }
     }
 
     #[test]

@@ -21,8 +21,9 @@ pub fn image(object: &Object, members: &Members) -> Result<Image> {
 }
 
 impl Condition {
-    /// What is left to decide about a row whose own values are known. The tests of its columns are decided, and the conditions on
-    /// related rows remain.
+    /// Decides the tests of the row's own columns by its values, which are in the order of `Object::columns`. Returns the
+    /// conditions on related rows, which the caller still has to test. If none of them matters, the result is
+    /// [`Condition::TRUE`] or [`Condition::FALSE`].
     ///
     /// On a null value, these tests are true: `neq`, `nin` unless null is among its values, `is_null`, and `in` if null is among
     /// its values. All other tests of a null value are false.

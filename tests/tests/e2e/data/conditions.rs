@@ -1,6 +1,7 @@
 //! Conditions: their meaning, the routes that accept them, and the rights that they need.
 
 mod many;
+mod plans;
 mod refused;
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::mcp::Client;
 
 /// Encodes a text for a query string, with `%` and two digits for special characters.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
@@ -343,6 +344,10 @@ on_both_engines! {
             assert_eq!(answer.status, 400, "{body}: {}", answer.text);
             answer.expect_error(400, code);
         }
+        for twice in [r#"{ "where": {}, "where": {} }"#, r#"{ "limit": 1, "limit": 2 }"#, r#"{ "filters": [{ "field": "title", "field": "done", "value": 1 }] }"#] {
+            let request = admin.request("POST", path).header("content-type", "application/json").body(twice);
+            server.send(request).await.expect_error(400, "invalid_request");
+        }
         admin.post("/api/v1/data/nothing/query", json!({})).await.expect_error(404, "not_found");
         let reader = user(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
         assert_eq!(reader.post(path, json!({ "where": { "title": "a" } })).await.json()["pagination"]["totalCount"], 1);
@@ -380,6 +385,32 @@ on_both_engines! {
         assert_eq!(numbers(&admin.get("/api/v1/data/note?text=null").await.json()), [2]);
     }
 
+    async fn conditions_follow_circles_of_rows(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let mut ids = Vec::new();
+        for name in ["a", "b", "c"] {
+            ids.push(admin.make("person", json!({ "name": name })).await);
+        }
+        // `a` and `b` are each other's boss, and `c` is its own.
+        for (person, boss) in [(0, 1), (1, 0), (2, 2)] {
+            admin.patch(&format!("/api/v1/data/person/{}", ids[person]), json!({ "boss_id": ids[boss] })).await.data();
+        }
+        for (condition, expected) in [
+            (json!({ "boss.boss.name": "a" }), "a"),
+            (json!({ "boss.boss.boss.name": "a" }), "b"),
+            (json!({ "boss.boss.boss.name": "c" }), "c"),
+            (json!({ "person_by_boss": { "some": { "person_by_boss": { "some": { "name": "a" } } } } }), "a"),
+            (json!({ "person_by_boss": { "none": { "name": "c" } } }), "ab"),
+            (json!({ "person_by_boss": { "every": { "boss": { "person_by_boss": { "some": { "name": "b" } } } } } }), "a"),
+        ] {
+            let page = admin.post("/api/v1/data/person/query", json!({ "where": condition, "sort": "name" })).await.json();
+            let rows = page["data"].as_array().unwrap_or_else(|| panic!("{condition}: {page}"));
+            assert_eq!(rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<String>(), expected, "{condition}");
+            assert_eq!(page["pagination"]["totalCount"], expected.len(), "{condition}");
+        }
+    }
+
     async fn a_field_that_is_called_where_stays_a_filter(server: Server) {
         let admin = server.admin().await;
         admin.define("visit", json!([{ "name": "where", "type": "text" }])).await;
@@ -394,6 +425,17 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/data/visit/export?format=ndjson&where=here").await.text.lines().count(), 1);
         let condition = json!({ "where": { "_or": [{ "where": "here" }, { "where": { "like": "{" } }] }, "sort": "where" });
         assert_eq!(places(admin.post("/api/v1/data/visit/query", condition).await), ["here", "{}"]);
+        // The other surfaces take no filters in a query string, so `where` is a condition there.
+        let mcp = Client::of(&admin).begin().await;
+        let called = mcp.call("query_data", json!({ "object_name": "visit", "where": { "where": "here" } })).await;
+        let page: Value = serde_json::from_str(&called.text).unwrap();
+        assert_eq!((&page["pagination"]["totalCount"], &page["data"][0]["where"]), (&json!(1), &json!("here")), "{page}");
+        let query = "{ visit(where: { where: { eq: \"here\" } }) { data { where } } visit_aggregate(fn: count, where: { where: { neq: \"here\" } }) { value } }";
+        let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
+        assert_eq!(answer["data"], json!({ "visit": { "data": [{ "where": "here" }] }, "visit_aggregate": { "value": 2 } }), "{answer}");
+        let chosen = format!("/api/v1/data/visit/bulk?dryRun=true&where={}", encoded(r#"{ "where": "here" }"#));
+        assert_eq!(admin.delete(&chosen).await.json()["count"], 1);
+        admin.delete("/api/v1/data/visit/bulk?dryRun=true&where=here").await.expect_error(400, "invalid_request");
     }
 
     async fn conditions_reach_what_their_caller_may_read(server: Server) {

@@ -4,37 +4,51 @@ use std::sync::Arc;
 
 use blockbase_query::plan::ListPlan;
 use blockbase_query::{Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Statement, Variables, sql};
-use blockbase_schema::{Object, Registry, StoredObject, time};
+use blockbase_schema::{Object, Registry, Relationship, StoredObject, time};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
+
+/// An object as the server's table has it.
+fn stored(row: &[String]) -> StoredObject {
+    StoredObject {
+        id: row[0].parse().unwrap(),
+        revision: row[1].parse().unwrap(),
+        definition: serde_json::from_str(&row[2]).unwrap(),
+        keys: serde_json::from_str(&row[3]).unwrap(),
+    }
+}
 
 /// The object in the server's own form, so that a test gets the statements that the server would write.
 pub(crate) async fn object(server: &Server, name: &str) -> Arc<Object> {
     let rows = server.sql(&format!("SELECT id, revision, definition, field_keys FROM svc_objects WHERE name = '{name}'")).await;
-    let stored = StoredObject {
-        id: rows[0][0].parse().unwrap(),
-        revision: rows[0][1].parse().unwrap(),
-        definition: serde_json::from_str(&rows[0][2]).unwrap(),
-        keys: serde_json::from_str(&rows[0][3]).unwrap(),
-    };
-    Arc::new(Object::new(stored, [], |_| None).unwrap())
+    Arc::new(Object::new(stored(&rows[0]), [], |_| None).unwrap())
 }
 
 pub(crate) fn dialect(server: &Server) -> Dialect {
     if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres }
 }
 
+/// The server's registry, for lists whose conditions lead through relations.
+pub(crate) async fn registry(server: &Server) -> Registry {
+    let objects = server.sql("SELECT id, revision, definition, field_keys FROM svc_objects ORDER BY id").await;
+    let relationships = server.sql("SELECT id, definition FROM svc_relationships ORDER BY id").await;
+    let relationships = relationships
+        .iter()
+        .map(|row| Relationship { id: row[0].parse().unwrap(), definition: serde_json::from_str(&row[1]).unwrap() });
+    Registry::new(1, objects.iter().map(|row| stored(row)).collect(), relationships.collect()).unwrap()
+}
+
 /// The server's plan of a list.
 pub(crate) fn planned(object: &Arc<Object>, query: &[(&str, &str)]) -> ListPlan {
+    planned_in(&Registry::default(), object, query)
+}
+
+/// The server's plan of a list whose condition can lead through the relations of a registry.
+pub(crate) fn planned_in(registry: &Registry, object: &Arc<Object>, query: &[(&str, &str)]) -> ListPlan {
     let access = Permissions::unrestricted().decide(object.name(), Action::Read).and_then(Decision::plain).unwrap();
     let request = ListRequest::from_parameters(query.iter().copied()).unwrap();
-    let registry = Registry::default();
-    let reading = Reading {
-        registry: &registry,
-        decide: &|_| Ok(access.clone()),
-        variables: &Variables::default,
-        bounds: Bounds::of_request(),
-    };
+    let reading =
+        Reading { registry, decide: &|_| Ok(access.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
     ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap()
 }
 

@@ -42,6 +42,13 @@ async fn code(caller: &Admin<'_>, query: &str, variables: Value) -> String {
     answer["errors"][0]["extensions"]["code"].as_str().unwrap().to_owned()
 }
 
+/// The code of the first error, for a variable that is JSON text.
+async fn code_of_text(caller: &Admin<'_>, condition: &str) -> Value {
+    let body = format!(r#"{{"query":{},"variables":{{"w":{condition}}}}}"#, json!(BY_VARIABLE));
+    let request = caller.request("POST", "/api/v1/graphql").header("content-type", "application/json").body(body);
+    caller.server.send(request).await.json()["errors"][0]["extensions"]["code"].clone()
+}
+
 const BY_VARIABLE: &str = "query($w: Ticket_Where) { ticket(where: $w) { data { title } } }";
 
 on_both_engines! {
@@ -86,6 +93,9 @@ on_both_engines! {
             (json!({ "points": { "like": "x" } }), "unknown_field"),
             (json!({ "points": { "near": 1 } }), "unknown_field"),
             (json!({ "points": {} }), "invalid_request"),
+            (json!({ "points": { "is_null": false } }), "invalid_request"),
+            (json!({ "_or": [{}, 1] }), "invalid_request"),
+            (json!({ "_xor": [] }), "unknown_field"),
             (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
             (json!({ "desk": null }), "invalid_request"),
             // A variable that a client left as null is not a test for null.
@@ -101,15 +111,37 @@ on_both_engines! {
         let with_null = "query($d: SvcBooleanWhere) { ticket(where: { done: $d }) { data { title } } }";
         assert_eq!(code(&admin, with_null, json!({ "d": null })).await, "invalid_request");
         assert!(ask(&admin, with_null, json!({})).await["data"]["ticket"]["data"].is_array());
-        // A condition with many parts, and a deeply nested one.
+        // Conditions with many parts or tests.
         let many = json!({ "w": { "_or": vec![json!({}); 200_000] } });
         assert_eq!(code(&admin, BY_VARIABLE, many).await, "invalid_request");
         let list = "query($w: [Ticket_Where!]) { ticket(where: { _or: $w }) { data { title } } }";
         assert_eq!(code(&admin, list, json!({ "w": vec![json!({}); 200_000] })).await, "invalid_request");
-        let deep = format!(r#"{{"query":{},"variables":{{"w":{}{{}}{}}}}}"#, json!(BY_VARIABLE), r#"{"_not":"#.repeat(20_000), "}".repeat(20_000));
-        let request = admin.request("POST", "/api/v1/graphql").header("content-type", "application/json").body(deep);
-        let answer = server.send(request).await.json();
-        assert_eq!(answer["errors"][0]["extensions"]["code"], "invalid_request", "{answer}");
+        let any = |count: usize| json!({ "_or": vec![json!({ "title": { "eq": "a" } }); count] });
+        for condition in [any(101), any(10_000), json!({ "_and": vec![any(100); 100] })] {
+            assert_eq!(code(&admin, BY_VARIABLE, json!({ "w": condition })).await, "invalid_request");
+        }
+        // Conditions with many levels, and with a key that occurs twice, as variables and as literals.
+        for levels in [1_000, 20_000] {
+            let deep = format!("{}{{}}{}", r#"{"_not":"#.repeat(levels), "}".repeat(levels));
+            assert_eq!(code_of_text(&admin, &deep).await, "invalid_request", "{levels}");
+        }
+        let deep = format!("{{ ticket(where: {}{{}}{}) {{ data {{ title }} }} }}", "{_not:".repeat(1_000), "}".repeat(1_000));
+        assert_eq!(code(&admin, &deep, json!({})).await, "invalid_request");
+        for twice in [
+            r#"{"title":{"eq":"a"},"title":{"eq":"b"}}"#,
+            r#"{"title":{"eq":"a","eq":"b"}}"#,
+            r#"{"_or":[{"desk":{"ticket_by_desk":{"some":{},"some":{}}}}]}"#,
+        ] {
+            assert_eq!(code_of_text(&admin, twice).await, "invalid_request", "{twice}");
+        }
+        for query in [
+            "{ ticket(where: { title: { eq: \"a\" }, title: { eq: \"b\" } }) { data { title } } }",
+            "{ ticket(where: { title: { eq: \"a\", eq: \"b\" } }) { data { title } } }",
+            "{ ticket_aggregate(fn: count, where: { _or: [{ desk: { ticket_by_desk: { some: {}, some: {} } } }] }) { value } }",
+            "query($w: Ticket_Where = { title: { eq: \"a\" }, title: { eq: \"b\" } }) { ticket(where: $w) { data { title } } }",
+        ] {
+            assert_eq!(code(&admin, query, json!({})).await, "invalid_request", "{query}");
+        }
     }
 
     async fn a_default_of_a_variable_leads_through_relations(server: Server) {

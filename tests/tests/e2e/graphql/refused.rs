@@ -100,7 +100,7 @@ on_both_engines! {
             "{ task_by_id { id } }", "{ task_by_id(id: null) { id } }", "{ task_by_id(id: [\"x\"]) { id } }", "{ task_by_id(id: true) { id } }", "{ task_aggregate(fn: median) { value } }", "{ task_aggregate { value } }",
             "query($id: ID!) { task_by_id(id: $id) { id } }", "query($id: ID) { task_by_id(id: $id) { id } }", "query($id: Nothing) { task_by_id(id: $id) { id } }", "query { task_by_id(id: $id) { id } }",
             "query($x: Int) { svc_objects }", "query($x: Task) { task { data { id } } }", "{ task { data { id: title } data { id } } }", "{ a: task(limit: 1) { data { id } } a: task(limit: 2) { data { id } } }",
-            "mutation { create_task { id } }", "mutation { update_project(id: \"1\") { id } }", "mutation { create_task(input: []) { id } }", "mutation { upsert_task(input: { title: \"x\" }, onConflict: [null]) { created } }",
+            "mutation { create_task { id } }", "mutation { update_project(id: \"1\") { id } }", "mutation { create_task(input: []) { id } }", "mutation { create_task(input: { title: \"x\", title: \"y\" }) { id } }", "mutation { upsert_task(input: { title: \"x\" }, onConflict: [null]) { created } }",
             "mutation { link_task_tags(id: \"1\", ids: null) }", "subscription { events { id } more: events { id } }", "subscription { __typename }", "subscription { events(topics: [1]) { id } }",
         ] {
             let found = codes(&server, Some(&admin.token), query, Value::Null).await;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{World as TeamWorld, path as task_path, world as team_world};
 use crate::accounts::roles::{role, user};
+use crate::data::conditions::encoded;
 use crate::events::Stream;
 use crate::mcp::Client;
 
@@ -107,6 +108,10 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
     ] {
         let answer = caller.post(&format!("/api/v1/data/{object}/query"), json!({ "where": condition, "sort": "id" })).await;
         keep(condition.to_string(), answer);
+        for read in ["aggregate?fn=count", "export?format=ndjson&sort=id"] {
+            let query = format!("{object}/{read}&where={}", encoded(&condition.to_string()));
+            keep(format!("{object}/{read} {condition}"), caller.get(&format!("/api/v1/data/{query}")).await);
+        }
     }
     for chosen in
         [json!({ "where": { "price": { "gt": 15 } } }), json!({ "where": { "title": "hidden" } }), json!({ "ids": [hidden] })]
@@ -119,6 +124,7 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
     for query in [
         "{ book(sort: [{ field: \"price\" }, { field: \"title\" }]) { data { id title price shelf { name } } pagination { totalCount } } }",
         "{ book(where: { price: { gt: 15 } }) { data { id } } }",
+        "{ shelf_aggregate(fn: count, where: { book_by_shelf: { some: { price: { gte: 20 } } } }) { value filteredCount } }",
         "{ book_groups(functions: [\"count\", \"sum:price\"], groupBy: [\"state\"]) { data } }",
         "{ __schema { types { name fields { name } inputFields { name } } } }",
     ] {
@@ -128,6 +134,8 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
     keep("tools".to_owned(), client.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#).await);
     for (tool, arguments) in [
         ("get_object", json!({ "object_name": "book" })),
+        ("query_data", json!({ "object_name": "book", "where": { "price": { "gt": 15 } }, "sort": "id" })),
+        ("aggregate_data", json!({ "object_name": "shelf", "fn": "count", "where": { "book_by_shelf": { "none": { "title": "hidden" } } } })),
         ("aggregate_data", json!({ "object_name": "book", "functions": ["count", "max:price"], "group_by": ["price"] })),
     ] {
         answers.push((tool.to_owned(), 200, client.call(tool, arguments).await.text));

@@ -5,6 +5,7 @@ use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{key, role, user};
+use crate::data::conditions::encoded;
 use crate::events::Stream;
 
 /// People of a company, with their boss, their salary and their skills.
@@ -113,12 +114,24 @@ on_both_engines! {
         for condition in [json!({ "salary": 300 }), json!({ "_not": { "salary": { "gt": 1 } } }), json!({ "department": { "budget": 1000 } })] {
             clerk.post("/api/v1/data/person/query", json!({ "where": condition })).await.expect_error(400, "unknown_field");
             admin.post("/api/v1/data/person/query", json!({ "where": condition })).await.data();
+            for path in ["?", "/aggregate?fn=count&", "/export?format=csv&"] {
+                let address = format!("/api/v1/data/person{path}where={}", encoded(&condition.to_string()));
+                clerk.get(&address).await.expect_error(400, "unknown_field");
+                assert_eq!(admin.get(&address).await.status, 200, "{address}");
+            }
+            for (name, arguments) in [
+                ("query_data", json!({ "object_name": "person", "where": condition })),
+                ("aggregate_data", json!({ "object_name": "person", "where": condition, "fn": "count" })),
+            ] {
+                let refused = tool(&clerk, name, arguments).await;
+                assert!(refused.contains("unknown_field"), "{name} {condition}: {refused}");
+            }
         }
         // A search uses only the fields that the caller knows.
         assert_eq!(names(&clerk, "search=company.example").await, Vec::<String>::new());
         assert_eq!(names(&clerk, "search=cle").await, ["cleo"]);
         assert_eq!(names(&admin, "search=company.example&sort=name").await, ["ada", "bob", "cleo"]);
-        for query in ["fn=sum&field=salary", "fn=count&field=email", "fn=count&salary%5Bgt%5D=1"] {
+        for query in ["fn=sum&field=salary", "fn=count&field=email", "fn=count&salary%5Bgt%5D=1", "fn=count&groupBy=salary", "fn=count,max:salary&groupBy=state"] {
             clerk.get(&format!("/api/v1/data/person/aggregate?{query}")).await.expect_error(400, "unknown_field");
         }
         let exported = clerk.get("/api/v1/data/person/export?format=csv").await.text;

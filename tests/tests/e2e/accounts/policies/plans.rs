@@ -4,31 +4,15 @@ use blockbase_query::plan::ListPlan;
 use blockbase_query::{
     Action, Bounds, Clause, Grant, GrantContext, ListRequest, Permissions, Reading, Shapes, Statement, Variables, sql,
 };
-use blockbase_schema::{Registry, Relationship, StoredObject};
+use blockbase_schema::Registry;
 use blockbase_tests::{Engine, Server, on_both_engines};
 use serde_json::{Value, json};
 
 use super::define;
-use crate::data::search::{dialect, explained_statement};
+use crate::data::search::{dialect, explained_statement, registry};
 
 const TEAMS: usize = 300;
 const TASKS: usize = 6_000;
-
-/// The server's registry, so that a test gets the statements that the server would write.
-async fn registry(server: &Server) -> Registry {
-    let objects = server.sql("SELECT id, revision, definition, field_keys FROM svc_objects ORDER BY id").await;
-    let objects = objects.iter().map(|row| StoredObject {
-        id: row[0].parse().unwrap(),
-        revision: row[1].parse().unwrap(),
-        definition: serde_json::from_str(&row[2]).unwrap(),
-        keys: serde_json::from_str(&row[3]).unwrap(),
-    });
-    let relationships = server.sql("SELECT id, definition FROM svc_relationships ORDER BY id").await;
-    let relationships = relationships
-        .iter()
-        .map(|row| Relationship { id: row[0].parse().unwrap(), definition: serde_json::from_str(&row[1]).unwrap() });
-    Registry::new(1, objects.collect(), relationships.collect()).unwrap()
-}
 
 /// The statement of the first page of tasks, for a caller who reads the tasks that meet a condition.
 fn first_page(server: &Server, registry: &Registry, condition: &Value) -> Statement {

@@ -31,7 +31,8 @@ fn has_task(project: usize, test: impl Fn(usize) -> bool) -> bool {
     (first..first + TASKS / PROJECTS).any(|task| project_of(task) == Some(project) && test(task))
 }
 
-async fn make_all(admin: &Admin<'_>, object: &str, records: Vec<Value>) -> Vec<String> {
+/// Makes records with bulk calls, and returns their ids.
+pub(super) async fn make_all(admin: &Admin<'_>, object: &str, records: Vec<Value>) -> Vec<String> {
     let mut ids = Vec::new();
     for chunk in records.chunks(1000) {
         let made = admin.post(&format!("/api/v1/data/{object}/bulk"), json!({ "data": chunk })).await;

@@ -3,7 +3,7 @@
 use blockbase_tests::{on_both_engines, test_block};
 use serde_json::{Value, json};
 
-use crate::data::conditions::{ask, define, encoded, fill, found, unrefused};
+use crate::data::conditions::{define, encoded, fill, found, unrefused};
 use crate::mcp::Client;
 
 /// Either code is allowed, because the specification does not say which of them applies.
@@ -12,6 +12,11 @@ const EITHER: &str = "invalid_request or invalid_value";
 /// `depth` times `open`, then the middle, then `depth` times `close`.
 fn nested(depth: usize, open: &str, middle: &str, close: &str) -> String {
     format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+}
+
+/// A condition with `count` tests.
+fn any_of(count: usize) -> String {
+    format!(r#"{{ "_or": [{}] }}"#, vec![r#"{ "title": "a" }"#; count].join(","))
 }
 
 /// The code of an error, and the path at the beginning of its message.
@@ -126,10 +131,9 @@ on_both_engines! {
         }
 
         // The limits, each with the largest condition that it allows.
-        let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
-        assert_eq!(found(&admin, &or(100)).await, "a");
-        wrong.extend(unrefused(&admin, &or(101), invalid, "where", None).await);
-        wrong.extend(unrefused(&admin, &format!(r#"{{ "_and": [{}, {{ "amount": {{ "gte": 1, "lt": 2 }} }}] }}"#, or(99)), invalid, "where", None).await);
+        assert_eq!(found(&admin, &any_of(100)).await, "a");
+        wrong.extend(unrefused(&admin, &any_of(101), invalid, "where", None).await);
+        wrong.extend(unrefused(&admin, &format!(r#"{{ "_and": [{}, {{ "amount": {{ "gte": 1, "lt": 2 }} }}] }}"#, any_of(99)), invalid, "where", None).await);
         assert_eq!(found(&admin, &nested(7, r#"{ "_not": "#, "{}", " }")).await, "");
         wrong.extend(unrefused(&admin, &nested(8, r#"{ "_not": "#, "{}", " }"), invalid, "where", None).await);
         assert_eq!(found(&admin, &nested(6, r#"{ "_and": [{}, "#, r#"{ "title": { "eq": "a" } }"#, "] }")).await, "a");
@@ -156,7 +160,7 @@ on_both_engines! {
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_or":["#, "{}", "]}"), invalid, "where", None).await);
         assert!(wrong.is_empty(), "{}", wrong.concat());
         // Documents of this size fit only into a body.
-        for large in [or(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
+        for large in [any_of(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
             let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
             let error = server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
             assert!(error["message"].as_str().unwrap().starts_with("`where"), "{error}");
@@ -182,7 +186,11 @@ on_both_engines! {
         let installed = admin.install("", test_block("parity").await).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
         let mcp = Client::of(&admin).begin().await;
-        for condition in [
+        let send = async |method: &str, path: &str, body: String| {
+            let request = admin.request(method, &format!("/api/v1/data/task/{path}")).header("content-type", "application/json");
+            server.send(request.body(body)).await
+        };
+        let small = [
             r#"{ "_or": [{}, 1] }"#,
             r#"{ "_xor": [] }"#,
             r#"{ "title": "a", "title": "a" }"#,
@@ -198,25 +206,33 @@ on_both_engines! {
             r#"{ "title": 1 }"#,
             r#"{ "title": "$x" }"#,
             r#"{ "title": "$key.id" }"#,
-        ] {
-            let expected = fault(&ask(&admin, "task", condition).await[0].json());
-            assert!(expected.1.starts_with("where"), "{condition}: {expected:?}");
+        ];
+        let large = [
+            any_of(101),
+            any_of(10_000),
+            format!(r#"{{ "_and": [{}] }}"#, vec![any_of(100); 100].join(",")),
+            nested(1_000, r#"{"_not":"#, "{}", "}"),
+            nested(1_000, r#"{"_or":["#, "{}", "]}"),
+        ];
+        for condition in small.into_iter().chain(large.iter().map(String::as_str)) {
+            let excerpt: String = condition.chars().take(200).collect();
+            let expected = fault(&send("POST", "query", format!(r#"{{ "where": {condition} }}"#)).await.json());
+            assert!(expected.1.starts_with("where"), "{excerpt}: {expected:?}");
             for (method, values) in [("PATCH", r#", "values": { "done": true }"#), ("DELETE", "")] {
-                let request = admin.request(method, "/api/v1/data/task/bulk").header("content-type", "application/json");
-                let answer = server.send(request.body(format!(r#"{{ "where": {condition}{values} }}"#))).await;
-                assert_eq!((answer.status, fault(&answer.json())), (400, expected.clone()), "{method} {condition}: {}", answer.text);
+                let answer = send(method, "bulk", format!(r#"{{ "where": {condition}{values} }}"#)).await;
+                assert_eq!((answer.status, fault(&answer.json())), (400, expected.clone()), "{method} {excerpt}: {}", answer.text);
             }
             for (tool, function) in [("query_data", ""), ("aggregate_data", r#""fn": "count", "#)] {
                 let called = mcp.call_text(tool, &format!(r#"{{ "object_name": "task", {function}"where": {condition} }}"#)).await;
-                let error: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| panic!("{tool} {condition}: {}", called.text));
-                assert_eq!((called.is_error, fault(&error)), (true, expected.clone()), "{tool} {condition}: {error}");
+                let error: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| panic!("{tool} {excerpt}: {}", called.text));
+                assert_eq!((called.is_error, fault(&error)), (true, expected.clone()), "{tool} {excerpt}: {error}");
             }
             for (op, function) in [("query", ""), ("aggregate", r#""fn": "count", "#)] {
                 let query = format!(r#"{{ {function}"where": {condition} }}"#);
                 let input = json!({ "op": op, "object": "task", "json": query });
                 let refused = admin.post("/api/v1/blocks/parity/actions/run", input).await.data()["refused"].clone();
                 let error = json!({ "error": refused["code"], "message": refused["message"] });
-                assert_eq!(fault(&error), expected, "{op} in a block, {condition}: {refused}");
+                assert_eq!(fault(&error), expected, "{op} in a block, {excerpt}: {refused}");
             }
         }
         let rest = admin.get("/api/v1/data/task?done=true").await.json();

@@ -1,0 +1,79 @@
+//! The cost of a condition: indexes lead to the rows of a large table, and no statement reads all of its rows.
+
+use blockbase_query::sql;
+use blockbase_schema::Registry;
+use blockbase_tests::{Engine, Server, on_both_engines};
+use serde_json::{Value, json};
+
+use super::many::make_all;
+use crate::data::search::{dialect, explained_statement, planned_in, registry};
+
+const PROJECTS: usize = 2_000;
+const TASKS: usize = 10_000;
+
+/// The engine's plans of a page without its total, and of the total.
+async fn explained(server: &Server, registry: &Registry, object: &str, condition: &Value) -> [String; 2] {
+    let (object, condition) = (registry.object(object).unwrap(), condition.to_string());
+    let plan = planned_in(registry, object, &[("where", condition.as_str()), ("count", "none")]);
+    let dialect = dialect(server);
+    let page = explained_statement(server, sql::list(dialect, &plan)).await;
+    [page, explained_statement(server, sql::count(dialect, object, &plan.selection)).await]
+}
+
+/// Whether a plan reads all tasks, or all related rows.
+///
+/// SQLite shows aliases instead of the names of tables. The alias of related rows begins with `svc_related_`. The alias of a
+/// subquery with the first rows of a page is the name of their table, so SQLite scans one more `task` for each of these.
+fn reads_all_tasks(plan: &str) -> bool {
+    let count = |end: &str| plan.lines().filter(|line| line.ends_with(end)).count();
+    let subqueries = count(" CO-ROUTINE task") + count(" MATERIALIZE task");
+    ["Seq Scan on task", "SCAN svc_related_"].iter().any(|scan| plan.contains(scan)) || count(" SCAN task") > subqueries
+}
+
+on_both_engines! {
+    async fn indexes_lead_to_the_rows_of_a_condition(server: Server) {
+        let admin = server.admin().await;
+        let number = |name: &str, is_indexed: bool| json!({ "name": name, "type": "integer", "indexed": is_indexed });
+        let code = json!({ "name": "code", "type": "text", "isUnique": true });
+        admin.define("project", json!([number("kind", true)])).await;
+        admin.define("task", json!([number("kind", true), code, number("free", false)])).await;
+        admin.relate(json!({ "name": "project", "kind": "many_to_one", "source": "task", "target": "project" })).await;
+        let projects = make_all(&admin, "project", (0..PROJECTS).map(|number| json!({ "kind": number % 500 })).collect()).await;
+        let task = |number: usize| {
+            let project = &projects[number % PROJECTS];
+            json!({ "kind": number % 1_000, "code": format!("c{number}"), "free": number % 7, "project_id": project })
+        };
+        make_all(&admin, "task", (0..TASKS).map(task).collect()).await;
+        if server.engine() == Engine::Postgres {
+            server.sql("ANALYZE \"task\"").await;
+            server.sql("ANALYZE \"project\"").await;
+        }
+        let registry = registry(&server).await;
+        let index = |kind: &str, object: &str, column: &str| {
+            let object = registry.object(object).unwrap();
+            format!("svc_{kind}_{}_{}", object.id, object.column(column).unwrap().catalogue_key())
+        };
+        let (by_kind, by_code) = (index("ix", "task", "kind"), index("uq", "task", "code"));
+        let (by_project, by_kind_of_project) = (index("ix", "task", "project_id"), index("ix", "project", "kind"));
+        let of_tasks = |quantifier: &str, test: Value| json!({ "task_by_project": { quantifier: test } });
+        for (object, condition, indexes) in [
+            ("task", json!({ "_or": [{ "kind": 7 }, { "code": "c5" }] }), vec![&by_kind, &by_code]),
+            ("task", json!({ "project": { "kind": 3 } }), vec![&by_kind_of_project, &by_project]),
+            ("project", of_tasks("some", json!({ "kind": 7 })), vec![&by_kind]),
+            ("project", of_tasks("none", json!({ "kind": 7 })), vec![&by_kind]),
+        ] {
+            let [page, total] = explained(&server, &registry, object, &condition).await;
+            for plan in [&page, &total] {
+                assert!(indexes.iter().all(|index| plan.contains(index.as_str())), "{condition}: {indexes:?}\n{plan}");
+                assert!(!reads_all_tasks(plan), "{condition}\n{plan}");
+            }
+            // SQLite may read a page in the order of an index until the page is full. A total would read all of the index.
+            assert!(!total.contains("SCAN task"), "{condition}\n{total}");
+        }
+        // Without an index, the engines read all tasks, and their plans show this. So the assertions above can fail.
+        for (object, condition) in [("task", json!({ "free": 3 })), ("project", of_tasks("some", json!({ "free": 3 })))] {
+            let [_, total] = explained(&server, &registry, object, &condition).await;
+            assert!(reads_all_tasks(&total), "{condition}\n{total}");
+        }
+    }
+}
