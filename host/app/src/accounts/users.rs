@@ -181,7 +181,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 if changes.banned == Some(true) {
                     keep_an_admin(connection, &user).await?;
                     connection.delete_sessions_of(&id, None).await?;
@@ -228,7 +228,7 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let user = within(connection, &access, &id).await?;
-                    app.require_strength_over_user(connection, &caller, &user).await?;
+                    app.require_rights_of_user(connection, &caller, &user).await?;
                     keep_an_admin(connection, &user).await?;
                     let things = connection.things_made_by(&id).await?;
                     match on_deletion {
@@ -275,7 +275,7 @@ impl App {
         }
         if !is_to_oneself {
             let row = connection.user(heir).await?.ok_or_else(unknown)?;
-            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within(HANDING_OVER))?;
+            self.require_rights_of_user(connection, caller, &row).await.map_err(|error| error.within(HANDING_OVER))?;
         }
         let maker = Maker { user_id: Some(heir.to_owned()), api_key_id: None };
         let heir = self.rights_of_maker_in(connection, &maker).await?.caller();
@@ -314,7 +314,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 give(connection, &caller, &user_id, &role).await?;
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
@@ -334,7 +334,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
                 if role.name == ADMIN {
                     keep_an_admin(connection, &user).await?;
