@@ -235,7 +235,7 @@ impl App {
                         OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
                         OnDeletion::Refuse | OnDeletion::Suspend => {}
                         OnDeletion::HandOver(heir) => {
-                            app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
+                            app.hand_over(connection, &announcer, &caller, (&user, heir.as_str()), things, now).await?;
                         }
                     }
                     detach_user(connection, &mut context, &id).await?;
@@ -253,14 +253,12 @@ impl App {
     ///
     /// Things that are handed over act with the rights of the heir. So a caller who is not the heir has to be allowed to act on
     /// them.
-    #[allow(clippy::too_many_arguments)]
     async fn hand_over(
         &self,
         connection: &mut Connection,
         announcer: &Announcer,
         caller: &Caller,
-        user: &UserRow,
-        heir: &str,
+        (user, heir): (&UserRow, &str),
         things: Vec<Thing>,
         now: i64,
     ) -> Result<()> {
