@@ -71,8 +71,8 @@ pub(crate) enum Fit {
     Never,
 }
 
-/// The right to call [`Stock::sweep_one`], for the task that calls it regularly. At most one task has it. When the task ends in any
-/// way, the next instance that is kept begins another task.
+/// The right to call [`Stock::sweep_one`], for the task that calls it regularly. At most one task has it. When this task ends in
+/// any way, the next instance that is kept begins another one.
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     _alive: Arc<()>,
