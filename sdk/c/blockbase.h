@@ -1,7 +1,9 @@
 // What a block written in C includes: handlers are plain functions over JSON values, and BB_BLOCK lists them.
 //
-// An instance of the block serves one call and is thrown away with all its memory: nothing has to be freed, and nothing that is
-// kept in a variable is there at the next call. Every text that the functions give is NUL-terminated UTF-8 and lives as long as the call.
+// Each call gets a new instance of the block, whose memory is dropped after the call. So you need not free anything, and variables do
+// not keep their values. But if the manifest asks for `instances.reuse`, an instance serves several calls: free what you allocate, and
+// expect values of earlier calls in variables. The texts that the functions return are NUL-terminated UTF-8, and they stay valid until
+// the call ends.
 #ifndef BLOCKBASE_H
 #define BLOCKBASE_H
 

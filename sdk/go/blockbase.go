@@ -6,7 +6,8 @@
 //
 //	func main() {}
 //
-// An instance of the block serves one call and is thrown away: what is kept in a variable is not there at the next call.
+// Each call gets a new instance of the block, so variables do not keep their values for the next call. But if the manifest asks for
+// `instances.reuse`, an instance serves several calls, and variables can have values of earlier ones.
 package blockbase
 
 import (

@@ -1,6 +1,7 @@
 """The exports of a block's component: they find the author's handlers, and no exception leaves them as a trap.
 
-The build imports this module, keeps the memory as it is then, and every call begins with that memory.
+The build imports this module, and keeps the memory as it is then. Every instance begins with that memory. An instance serves one call,
+or several calls if the manifest asks for `instances.reuse`.
 """
 
 # What the standard library imports only when it is first used: no module can be imported when the component runs.

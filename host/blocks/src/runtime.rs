@@ -1,4 +1,4 @@
-//! The runtime: prepares packed files, and runs each call in a separate instance.
+//! The runtime: prepares packed files, and runs calls in instances of them.
 
 mod calls;
 mod checks;

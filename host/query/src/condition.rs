@@ -34,9 +34,8 @@ use std::sync::Arc;
 
 use blockbase_schema::{Object, RelationShape};
 
-use crate::predicate::{Comparison, Predicate, Test};
+use crate::predicate::Predicate;
 
-pub(crate) use memory::order as order_of_values;
 pub use memory::{Image, image};
 pub use named_quantifier::NamedQuantifier;
 pub(crate) use scope::{LinkKey, own_rows};
@@ -174,7 +173,10 @@ impl Condition {
     /// The exact complement.
     pub fn complement(self) -> Condition {
         match self {
-            Condition::Test(predicate) => opposite(&predicate).map_or(Condition::Not(predicate), Condition::Test),
+            Condition::Test(predicate) => match predicate.test.opposite() {
+                Some(test) => Condition::Test(Predicate { column: predicate.column, test }),
+                None => Condition::Not(predicate),
+            },
             Condition::Not(predicate) => Condition::Test(predicate),
             Condition::All(parts) => Condition::any(parts.into_iter().map(Condition::complement).collect()),
             Condition::Any(parts) => Condition::all(parts.into_iter().map(Condition::complement).collect()),
@@ -206,7 +208,7 @@ impl Condition {
 
     /// Whether its test searches through complete texts. The engine's count of steps does not include the length of these texts.
     pub fn reads_texts(&self) -> bool {
-        self.predicates().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
+        self.predicates().any(|predicate| !predicate.test.contained_texts().is_empty())
             || self.relations().any(|related| related.condition.reads_texts())
     }
 
@@ -332,21 +334,6 @@ fn alone(mut parts: Vec<Condition>) -> Result<Condition, Vec<Condition>> {
         1 => parts.pop().ok_or(parts),
         _ => Err(parts),
     }
-}
-
-/// The test that is true exactly where this one is false, if there is one.
-fn opposite(predicate: &Predicate) -> Option<Predicate> {
-    let test = match &predicate.test {
-        Test::IsNull => Test::IsNotNull,
-        Test::IsNotNull => Test::IsNull,
-        Test::In { values, negated } => Test::In { values: values.clone(), negated: !negated },
-        Test::Compare(Comparison::Equal, value) => Test::Compare(Comparison::NotEqual, value.clone()),
-        Test::Compare(Comparison::NotEqual, value) => Test::Compare(Comparison::Equal, value.clone()),
-        // The opposite of an order test is "the other order, or null", which is not a single test.
-        Test::Compare(Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _)
-        | Test::Contains { .. } => return None,
-    };
-    Some(Predicate { column: predicate.column, test })
 }
 
 #[cfg(test)]

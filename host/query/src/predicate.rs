@@ -1,6 +1,11 @@
 //! Tests of one column, and the filters that become tests.
+//!
+//! Everything that differs from test to test is decided here, except the SQL, which `sql/writer.rs` writes.
 
-use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, listed, parse_filter_text};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, fold, listed, parse_filter_text};
 
 use crate::filter::{FOREIGN_FILTER, Filter, FilterValue};
 use crate::limits::LIST_ITEMS_MAX;
@@ -87,6 +92,38 @@ impl Test {
         }
     }
 
+    /// Whether the test is true for a value, with the same meaning as in SQL.
+    pub(crate) fn holds_for(&self, value: &Value) -> bool {
+        match (self, value) {
+            (test, Value::Null) => test.holds_on_null(),
+            (Test::IsNull, _) => false,
+            (Test::IsNotNull, _) => true,
+            (Test::Compare(comparison, wanted), value) => compares(*comparison, value, wanted),
+            (Test::In { values, negated }, value) => values.iter().any(|wanted| equals(value, wanted)) != *negated,
+            (Test::Contains { texts, fold_case }, Value::TextList(items)) => {
+                texts.iter().all(|text| items.iter().any(|item| contains(item, text, *fold_case)))
+            }
+            (Test::Contains { texts, fold_case }, Value::Text(value)) => {
+                texts.iter().all(|text| contains(value, text, *fold_case))
+            }
+            (Test::Contains { .. }, _) => false,
+        }
+    }
+
+    /// The test that is true exactly where this one is false, if there is one.
+    pub(crate) fn opposite(&self) -> Option<Test> {
+        Some(match self {
+            Test::IsNull => Test::IsNotNull,
+            Test::IsNotNull => Test::IsNull,
+            Test::In { values, negated } => Test::In { values: values.clone(), negated: !negated },
+            Test::Compare(Comparison::Equal, value) => Test::Compare(Comparison::NotEqual, value.clone()),
+            Test::Compare(Comparison::NotEqual, value) => Test::Compare(Comparison::Equal, value.clone()),
+            // The opposite of an order test is "the other order, or null", which is not a single test.
+            Test::Compare(Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _)
+            | Test::Contains { .. } => return None,
+        })
+    }
+
     /// The number of values that the test binds.
     pub(crate) fn values(&self) -> usize {
         match self {
@@ -95,6 +132,73 @@ impl Test {
             Test::Contains { texts, .. } => texts.len(),
             Test::Compare(..) => 1,
         }
+    }
+
+    /// The values that the test binds.
+    pub(crate) fn operands(&self) -> Vec<Cow<'_, Value>> {
+        match self {
+            Test::In { values, .. } => values.iter().map(Cow::Borrowed).collect(),
+            Test::IsNull | Test::IsNotNull => Vec::new(),
+            Test::Contains { texts, .. } => texts.iter().map(|text| Cow::Owned(Value::Text(text.clone()))).collect(),
+            Test::Compare(_, value) => vec![Cow::Borrowed(value)],
+        }
+    }
+
+    /// The texts that the column has to contain. If there are any, the test searches through complete texts.
+    pub(crate) fn contained_texts(&self) -> &[String] {
+        match self {
+            Test::Contains { texts, .. } => texts,
+            Test::Compare(..) | Test::In { .. } | Test::IsNull | Test::IsNotNull => &[],
+        }
+    }
+}
+
+fn contains(text: &str, term: &str, fold_case: bool) -> bool {
+    match fold_case {
+        true => fold(text).contains(&*fold(term)),
+        false => text.contains(term),
+    }
+}
+
+/// A list is equal to each of its elements.
+fn equals(value: &Value, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Value::TextList(items), Value::Text(wanted)) => items.contains(wanted),
+        (value, wanted) => order_of_values(value, wanted) == Some(Ordering::Equal),
+    }
+}
+
+fn compares(comparison: Comparison, value: &Value, wanted: &Value) -> bool {
+    let order = || order_of_values(value, wanted);
+    match comparison {
+        Comparison::Equal => equals(value, wanted),
+        Comparison::NotEqual => !equals(value, wanted),
+        Comparison::Greater => order() == Some(Ordering::Greater),
+        Comparison::GreaterOrEqual => matches!(order(), Some(Ordering::Greater | Ordering::Equal)),
+        Comparison::Less => order() == Some(Ordering::Less),
+        Comparison::LessOrEqual => matches!(order(), Some(Ordering::Less | Ordering::Equal)),
+    }
+}
+
+/// The order of two values of one column. `None` if they cannot be compared. Texts are ordered by code point, as in both engines.
+pub(crate) fn order_of_values(value: &Value, wanted: &Value) -> Option<Ordering> {
+    match (value, wanted) {
+        (Value::Text(one), Value::Text(two)) => Some(one.cmp(two)),
+        (Value::Integer(one), Value::Integer(two)) => Some(one.cmp(two)),
+        (Value::Decimal { scaled: one, scale }, Value::Decimal { scaled: two, scale: other }) if scale == other => {
+            Some(one.cmp(two))
+        }
+        // The wanted number lies between `below` and the next value.
+        (Value::Decimal { scaled, scale }, Value::DecimalBetween { below, scale: other }) if scale == other => {
+            Some(if scaled <= below { Ordering::Less } else { Ordering::Greater })
+        }
+        (Value::Float(one), Value::Float(two)) => one.partial_cmp(two),
+        (Value::Boolean(one), Value::Boolean(two)) => Some(one.cmp(two)),
+        (Value::Date(one), Value::Date(two)) => Some(one.cmp(two)),
+        (Value::Datetime(one), Value::Datetime(two)) => Some(one.cmp(two)),
+        (Value::Time(one), Value::Time(two)) => Some(one.cmp(two)),
+        (Value::Uuid(one), Value::Uuid(two)) => Some(one.cmp(two)),
+        _ => None,
     }
 }
 

@@ -99,7 +99,7 @@ fn warn_about(config: &Config) {
 
 async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
-    // The data directory stays locked until the end. What is declared first is dropped last.
+    // Variables are dropped in the reverse order of their declaration, so the data directory stays locked until the end.
     let (_data_dir, service) = start(&config, telemetry.clone()).await?;
     let connections = GracefulShutdown::new();
     let served = service.serve_requests(&config, &connections, &mut signals).await;
@@ -271,10 +271,13 @@ impl Service {
         Ok(())
     }
 
-    /// Closes the listeners of the API, lets running requests and background work end, and closes the database.
+    /// Closes all listeners, lets running requests and background work end, and closes the database.
     async fn close(self, connections: GracefulShutdown, signals: &mut Signals) -> Result<(), SecondSignal> {
         let Service { app, store, background, listeners, drain, .. } = self;
         drop(listeners);
+        // A command that comes now fails at once. If the socket stayed open, the command would wait for the end of the drain.
+        #[cfg(unix)]
+        drop(self.operators);
         let _ = drain.send(true);
         background.begin_drain();
         tokio::select! {

@@ -1,6 +1,7 @@
 """Generators of random numbers that the block makes at the build.
 
-Every call begins with the memory of the build. Without a new seed, such a generator would draw the same numbers in each call.
+Every instance begins with the memory of the build. Without a new seed, such a generator would draw the same numbers in all of
+them.
 """
 
 import random

@@ -25,7 +25,7 @@ impl Caller {
     ///
     /// # Errors
     /// `forbidden`.
-    fn require_as_strong(&self, as_what: &str, rights: &Permissions) -> Result<()> {
+    fn require_rights(&self, as_what: &str, rights: &Permissions) -> Result<()> {
         let Some(missing) = self.rights().first_not_held(rights) else { return Ok(()) };
         let message = match self.holds(Resource::Roles, Action::Read) {
             true => {
@@ -38,8 +38,8 @@ impl Caller {
         Err(Error::new(Code::Forbidden, message))
     }
 
-    /// Whether the caller has every right, so that no check of this file can refuse the caller.
-    fn is_as_strong_as_all(&self) -> bool {
+    /// Whether no check of this file can refuse the caller, because the caller has every right.
+    fn has_all_rights(&self) -> bool {
         self.holds("*", Action::Manage)
     }
 
@@ -53,24 +53,24 @@ impl Caller {
 impl App {
     /// Requires the rights that a user has by their roles, and by the API keys that act as the user. Users may always act on
     /// themselves.
-    pub(crate) async fn require_strength_over_user(
+    pub(crate) async fn require_rights_of_user(
         &self,
         connection: &mut Connection,
         caller: &Caller,
         user: &UserRow,
     ) -> Result<()> {
-        if caller.is_as_strong_as_all() || caller.is_session_of(&user.id) {
+        if caller.has_all_rights() || caller.is_session_of(&user.id) {
             return Ok(());
         }
         let mut held = Vec::new();
         for role in connection.roles_of(&user.id).await? {
             held.extend(grants(&role.permissions)?);
         }
-        caller.require_as_strong("This user", &Permissions::new(held, Some(user.id.clone())))?;
+        caller.require_rights("This user", &Permissions::new(held, Some(user.id.clone())))?;
         let mut seen = HashSet::new();
         for holder in connection.api_keys_of_user(&user.id).await? {
             if seen.insert((holder.role.id.clone(), holder.key.maker.clone())) {
-                caller.require_as_strong("An API key of this user", &self.rights_of_key(connection, &holder).await?)?;
+                caller.require_rights("An API key of this user", &self.rights_of_key(connection, &holder).await?)?;
             }
         }
         Ok(())
@@ -78,35 +78,35 @@ impl App {
 
     /// Requires the rights that a role gives, and the other rights of the users who have the role, because a change of the role
     /// changes their rights.
-    pub(crate) async fn require_strength_over_role(
+    pub(crate) async fn require_rights_of_role(
         &self,
         connection: &mut Connection,
         caller: &Caller,
         role: &RoleRow,
     ) -> Result<()> {
-        if caller.is_as_strong_as_all() {
+        if caller.has_all_rights() {
             return Ok(());
         }
-        caller.require_as_strong("This role", &of_somebody(grants(&role.permissions)?))?;
+        caller.require_rights("This role", &of_somebody(grants(&role.permissions)?))?;
         let themselves = caller.actor_id().filter(|id| caller.is_session_of(id)).unwrap_or_default();
         let mut held = Vec::new();
         for role in connection.roles_beside(&role.id, themselves).await? {
             held.extend(grants(&role.permissions)?);
         }
-        caller.require_as_strong("A user who has this role", &of_somebody(held))
+        caller.require_rights("A user who has this role", &of_somebody(held))
     }
 
     /// Requires the present rights of a key. A user's session may always act on a key that acts as that user.
-    pub(crate) async fn require_strength_over_key(
+    pub(crate) async fn require_rights_of_key(
         &self,
         connection: &mut Connection,
         caller: &Caller,
         holder: &KeyHolder,
     ) -> Result<()> {
-        if caller.is_as_strong_as_all() || caller.is_session_of(&holder.user.id) {
+        if caller.has_all_rights() || caller.is_session_of(&holder.user.id) {
             return Ok(());
         }
-        caller.require_as_strong("This API key", &self.rights_of_key(connection, holder).await?)
+        caller.require_rights("This API key", &self.rights_of_key(connection, holder).await?)
     }
 
     /// The present rights of a key. For a suspended key, these are the rights that it can have after somebody has adopted it.

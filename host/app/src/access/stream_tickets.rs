@@ -3,8 +3,8 @@
 //! A ticket refers to the session or the API key that it was made with, and has no rights of its own. So the stream has the rights
 //! of that credential at each event, and ends with it.
 //!
-//! A request with a ticket and a token or a key gets 400, because the two can belong to different callers. A cookie beside a ticket
-//! does not count, because the browser sends it by itself.
+//! A request with a ticket and a token or a key is refused, because the two can belong to different callers. A cookie beside a
+//! ticket does not count, because the browser sends it by itself.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -189,7 +189,7 @@ impl App {
                         Error::new(Code::ForeignKeyViolation, message).with_field("userId")
                     })?;
                     if !is_own {
-                        app.require_strength_over_user(connection, &caller, &user).await?;
+                        app.require_rights_of_user(connection, &caller, &user).await?;
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
                     caller.covers(&carried_by_role(&role, is_own)?)?;
@@ -236,7 +236,7 @@ impl App {
                     if caller.actor_id() != Some(holder.user.id.as_str()) {
                         // This needs the same right as making a key for another user.
                         caller.require(Resource::Users, Action::Update)?;
-                        app.require_strength_over_user(connection, &caller, &holder.user).await?;
+                        app.require_rights_of_user(connection, &caller, &holder.user).await?;
                     }
                     caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)?;
                     let chain = chain_of(connection, &maker).await?;
@@ -271,7 +271,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let holder = within(connection, &access, &id).await?;
-                app.require_strength_over_key(connection, &caller, &holder).await?;
+                app.require_rights_of_key(connection, &caller, &holder).await?;
                 connection.delete_api_key(&id).await?;
                 keys_are_gone(connection, &announcer, vec![holder], now).await
             })

@@ -126,7 +126,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 refuse_guest(&user)?;
                 if user.banned {
                     return Err(Error::new(Code::Conflict, "This user is banned. Lift the ban first."));
@@ -233,7 +233,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 refuse_guest(&user)?;
                 if !connection.has_credentialed_user().await? && !is_admin(connection, &user_id).await? {
                     return Err(setup_required());
@@ -274,7 +274,7 @@ impl App {
         if !may_invite && !maker.holds(Resource::Users, Action::Update) {
             return Ok(false);
         }
-        match self.require_strength_over_user(connection, maker, user).await {
+        match self.require_rights_of_user(connection, maker, user).await {
             Ok(()) => Ok(true),
             Err(error) if error.code == Code::Forbidden => Ok(false),
             Err(error) => Err(error),

@@ -238,7 +238,7 @@ impl App {
                     connection.lock_accounts().await?;
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
                     // The configuration can refer to a role by its name, so a new name may give the role to other users.
-                    app.require_strength_over_role(connection, &caller, &role).await?;
+                    app.require_rights_of_role(connection, &caller, &role).await?;
                     if let Some(name) = changes.name.filter(|name| *name != role.name) {
                         rename(connection, &mut role, name).await?;
                     }
@@ -272,7 +272,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
-                app.require_strength_over_role(connection, &caller, &role).await?;
+                app.require_rights_of_role(connection, &caller, &role).await?;
                 if SEEDED.contains(&role.name.as_str()) {
                     let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
                     return Err(Error::new(Code::Conflict, message));

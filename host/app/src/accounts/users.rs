@@ -181,7 +181,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 if changes.banned == Some(true) {
                     keep_an_admin(connection, &user).await?;
                     connection.delete_sessions_of(&id, None).await?;
@@ -228,14 +228,14 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let user = within(connection, &access, &id).await?;
-                    app.require_strength_over_user(connection, &caller, &user).await?;
+                    app.require_rights_of_user(connection, &caller, &user).await?;
                     keep_an_admin(connection, &user).await?;
                     let things = connection.things_made_by(&id).await?;
                     match on_deletion {
                         OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
                         OnDeletion::Refuse | OnDeletion::Suspend => {}
                         OnDeletion::HandOver(heir) => {
-                            app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
+                            app.hand_over(connection, &announcer, &caller, (&user, heir.as_str()), things, now).await?;
                         }
                     }
                     detach_user(connection, &mut context, &id).await?;
@@ -253,14 +253,12 @@ impl App {
     ///
     /// Things that are handed over act with the rights of the heir. So a caller who is not the heir has to be allowed to act on
     /// them.
-    #[allow(clippy::too_many_arguments)]
     async fn hand_over(
         &self,
         connection: &mut Connection,
         announcer: &Announcer,
         caller: &Caller,
-        user: &UserRow,
-        heir: &str,
+        (user, heir): (&UserRow, &str),
         things: Vec<Thing>,
         now: i64,
     ) -> Result<()> {
@@ -275,7 +273,7 @@ impl App {
         }
         if !is_to_oneself {
             let row = connection.user(heir).await?.ok_or_else(unknown)?;
-            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within(HANDING_OVER))?;
+            self.require_rights_of_user(connection, caller, &row).await.map_err(|error| error.within(HANDING_OVER))?;
         }
         let maker = Maker { user_id: Some(heir.to_owned()), api_key_id: None };
         let heir = self.rights_of_maker_in(connection, &maker).await?.caller();
@@ -314,7 +312,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 give(connection, &caller, &user_id, &role).await?;
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
@@ -334,7 +332,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
                 if role.name == ADMIN {
                     keep_an_admin(connection, &user).await?;

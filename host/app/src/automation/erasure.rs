@@ -117,7 +117,7 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
-                    app.require_strength_over_user(connection, &caller, &user).await?;
+                    app.require_rights_of_user(connection, &caller, &user).await?;
                     keep_an_admin(connection, &user).await?;
                     connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
                     let log_lines = connection.delete_block_logs_with(&user.email).await?;

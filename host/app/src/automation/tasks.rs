@@ -294,7 +294,7 @@ impl App {
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     keep_maker(connection, &maker).await?;
-                    app.require_strength_over_erased(connection, &acting, &task).await?;
+                    app.require_rights_of_erased(connection, &acting, &task).await?;
                     if connection.count_tasks().await? >= TASKS_MAX {
                         return Err(Error::new(
                             Code::Conflict,
@@ -348,7 +348,7 @@ impl App {
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
                     if let Some(config) = config {
                         task.config = config.to_string();
-                        app.require_strength_over_erased(connection, &acting, &task).await?;
+                        app.require_rights_of_erased(connection, &acting, &task).await?;
                     }
                     if let Some(maker) = maker {
                         connection.set_maker(ThingKind::Task, &task.id, &maker).await?;
@@ -450,17 +450,17 @@ impl App {
     /// `forbidden`.
     pub(crate) async fn require_task(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
         self.may_act_on_task(caller, task)?;
-        self.require_strength_over_erased(connection, caller, task).await
+        self.require_rights_of_erased(connection, caller, task).await
     }
 
     /// Requires the rights of the user whom the task erases. A deleted user has none.
-    async fn require_strength_over_erased(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
+    async fn require_rights_of_erased(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Ok(());
         }
         let Some(Kind::EraseUser(erasure)) = kind_of(task) else { return Ok(()) };
         match connection.user(&erasure.user_id).await? {
-            Some(user) => self.require_strength_over_user(connection, caller, &user).await,
+            Some(user) => self.require_rights_of_user(connection, caller, &user).await,
             None => Ok(()),
         }
     }

@@ -442,41 +442,9 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     let name = manifest.name.clone();
     let source = format!("block:{name}");
     let installed = connection.blocks().await?;
-    let present = installed.iter().find(|block| block.name == name).map(|block| (block.version.clone(), block.digest.clone()));
-    match (&present, &replaces) {
-        (Some(_), None) => return Err(block_exists(&name)),
-        (present, replaces) if present != replaces => {
-            return Err(Error::new(
-                Code::Conflict,
-                "The block was changed by somebody else meanwhile. Look at it and try again.",
-            ));
-        }
-        _ => {}
-    }
+    check_replaced(&installed, &name, &replaces)?;
     check_beside_others(&manifest, &required, &installed, &connection.subscriptions().await?)?;
-    let (version, config) = (manifest.version.clone(), config.to_string());
-    match file {
-        None => {
-            if !connection.serve_version(&name, (&version, &digest), config, now, installed_by).await? {
-                return Err(Error::new(Code::Conflict, "That version is not kept any more. Look at the block and try again."));
-            }
-        }
-        Some(file) => {
-            let row = BlockVersionRow {
-                block: name.clone(),
-                version,
-                digest,
-                manifest: serde_json::to_string(&manifest.without_header_values()).map_err(Error::internal)?,
-                component: file.to_vec(),
-                installed_at: now,
-            };
-            if replaces.is_some() {
-                connection.upgrade_block(row, config, installed_by).await?;
-            } else if !connection.insert_block(row, config, installed_by).await? {
-                return Err(block_exists(&name));
-            }
-        }
-    }
+    store_version(connection, &manifest, (digest, file), config.to_string(), replaces.is_some(), (now, installed_by)).await?;
     connection.set_maker(ThingKind::Block, &name, &maker).await?;
     // A consumer group that also exists in the new version keeps its pending deliveries.
     connection.delete_subscriptions_of(&source).await?;
@@ -495,6 +463,50 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     };
     announcer.emit(connection, topic).await?;
     Ok(report)
+}
+
+/// Checks that the active block is still the one against which the change was checked.
+fn check_replaced(installed: &[BlockRow], name: &str, replaces: &Option<(String, String)>) -> Result<()> {
+    let present = installed.iter().find(|block| block.name == name).map(|block| (block.version.clone(), block.digest.clone()));
+    match (&present, replaces) {
+        (Some(_), None) => Err(block_exists(name)),
+        (present, replaces) if present != replaces => {
+            Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Look at it and try again."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a version the active one. Without a file, the version is already stored.
+async fn store_version(
+    connection: &mut Connection,
+    manifest: &Manifest,
+    (digest, file): (String, Option<Bytes>),
+    config: String,
+    is_upgrade: bool,
+    (now, installed_by): (i64, Option<String>),
+) -> Result<()> {
+    let (name, version) = (manifest.name.clone(), manifest.version.clone());
+    let Some(file) = file else {
+        return match connection.serve_version(&name, (&version, &digest), config, now, installed_by).await? {
+            true => Ok(()),
+            false => Err(Error::new(Code::Conflict, "That version is not kept any more. Look at the block and try again.")),
+        };
+    };
+    let row = BlockVersionRow {
+        block: name.clone(),
+        version,
+        digest,
+        manifest: serde_json::to_string(&manifest.without_header_values()).map_err(Error::internal)?,
+        component: file.to_vec(),
+        installed_at: now,
+    };
+    if is_upgrade {
+        connection.upgrade_block(row, config, installed_by).await?;
+    } else if !connection.insert_block(row, config, installed_by).await? {
+        return Err(block_exists(&name));
+    }
+    Ok(())
 }
 
 /// Changes the webhooks of a block to the declared ones. A webhook with the same name keeps its id and secret.

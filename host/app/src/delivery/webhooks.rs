@@ -26,6 +26,7 @@ use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::WithWarnings;
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
+use crate::state::block_types::manifest_place;
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
 /// How long a replaced secret still signs together with the new one.
@@ -514,7 +515,10 @@ impl App {
             .await?;
         let manifests: Vec<_> = manifests
             .into_iter()
-            .filter_map(|(block, version, manifest)| Some((block, version, without_header_values(&manifest)?)))
+            .filter_map(|(block, version, manifest)| {
+                let manifest = without_header_values(&block, &manifest)?;
+                Some((block, version, manifest))
+            })
             .collect();
         if plain.is_empty() && manifests.is_empty() {
             return Ok(());
@@ -541,9 +545,9 @@ impl App {
     }
 }
 
-/// A manifest's JSON text with [`HIDDEN`] in place of header values. `None` if it contains none.
-fn without_header_values(manifest: &str) -> Option<String> {
-    let mut manifest: Value = serde_json::from_str(manifest).ok()?;
+/// The JSON text of a block's manifest with [`HIDDEN`] in place of header values. `None` if it contains none.
+fn without_header_values(block: &str, manifest: &str) -> Option<String> {
+    let mut manifest: Value = manifest_place(block).found(manifest)?;
     let mut has_values = false;
     for webhook in manifest.get_mut("webhooks")?.as_array_mut()? {
         for value in webhook.get_mut("headers").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {

@@ -49,8 +49,7 @@ pub(crate) async fn delete_records(
     ids: Vec<Uuid>,
     condition: Option<&Condition>,
 ) -> Result<HashSet<Uuid>> {
-    let dialect = connection.dialect();
-    let select = sql::get_many(dialect, object, scope, ids.clone());
+    let select = sql::get_many(connection.dialect(), object, scope, ids.clone());
     let found = context.take_up(connection, object, (&ids, scope), select).await?;
     let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
     if roots.is_empty() {
@@ -74,16 +73,35 @@ pub(crate) async fn delete_records(
     let gone = gone.map(|(object, id, record)| DeletedRecord { object: object.as_ref(), id, owner: owner(object, record) });
     let unlinked = take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
     context.touched.count_links(unlinked)?;
-    // All records are deleted in one statement, because the engine checks references at the end of a statement. Deep chains are
-    // deleted level by level, from their ends.
-    let mut parts = vec![(0, Arc::clone(object), ids.clone())];
-    if cascade.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
-        parts.append(&mut cascade.levels);
+    delete_rows(connection, object, ids.clone(), cascade.levels, version).await?;
+    // The events of dependent records come first, those of the requested records last.
+    let mut deleted = cascade.deleted;
+    deleted.reverse();
+    deleted.extend(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record)));
+    emit_deleted(connection, context, deleted).await?;
+    Ok(ids.into_iter().collect())
+}
+
+/// Deletes records with those that refer to them. The database deletes them all in one statement, because it checks references at
+/// the end of a statement. But deep chains are deleted level by level, from their ends.
+///
+/// # Errors
+/// `precondition_failed` if the record no longer has this version.
+async fn delete_rows(
+    connection: &mut Connection,
+    object: &Arc<Object>,
+    ids: Vec<Uuid>,
+    mut levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
+    version: Option<i64>,
+) -> Result<()> {
+    let mut parts = vec![(0, Arc::clone(object), ids)];
+    if levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
+        parts.append(&mut levels);
         parts.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
     }
     for (level, object, ids) in parts {
         let version = version.filter(|_| level == 0);
-        let delete = sql::delete_many(dialect, &object, ids, version);
+        let delete = sql::delete_many(connection.dialect(), &object, ids, version);
         let deleted = connection.execute(delete).await.map_err(|error| match error {
             // Another transaction wrote a record that refers to it after the check.
             DbError::ForeignKey { .. } => still_referenced(""),
@@ -93,11 +111,18 @@ pub(crate) async fn delete_records(
             return Err(precondition_failed());
         }
     }
+    Ok(())
+}
+
+/// Counts the deleted records, removes them from the search index, and emits their events in this order.
+async fn emit_deleted(
+    connection: &mut Connection,
+    context: &WriteContext,
+    deleted: Vec<(Arc<Object>, Uuid, Record)>,
+) -> Result<()> {
     let (mut events, mut event_bytes) = (Vec::new(), 0);
     let mut counts: HashMap<i64, i64> = HashMap::new();
-    // The events of dependent records come first, those of the requested records last.
-    let cascade = cascade.deleted.into_iter().rev();
-    for (object, id, record) in cascade.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
+    for (object, id, record) in deleted {
         // The database itself counts users.
         if !object.is_users() {
             *counts.entry(object.id).or_insert(0) -= 1;
@@ -118,7 +143,7 @@ pub(crate) async fn delete_records(
         connection.count_rows(object_id, difference);
     }
     connection.emit_all(events).await?;
-    Ok(ids.into_iter().collect())
+    Ok(())
 }
 
 /// Finds the records that refer to deleted records, level by level.

@@ -244,32 +244,7 @@ async fn take(
                 links.push((row.uuid(0)?, row.uuid(1)?));
             }
             links.sort_unstable();
-            // The links are grouped by the side and the record whose event names them. The source's side comes first.
-            let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
-            for (from, to) in links {
-                // Users have no events of records, so the event belongs to the source.
-                let has_two_sides = source.id != target.id && !target.is_users();
-                let is_of_target = has_two_sides && !owners.contains_key(&(source.id, from));
-                let (near, far) = if is_of_target { (to, from) } else { (from, to) };
-                unlinked.entry((is_of_target, near)).or_default().push(far);
-            }
-            let staying: Vec<Uuid> = unlinked
-                .keys()
-                .filter(|(of_target, id)| !of_target && !owners.contains_key(&(source.id, *id)))
-                .map(|(_, id)| *id)
-                .collect();
-            let staying = owners_of(connection, source, staying).await?;
-            let mut events = Vec::new();
-            for ((is_of_target, id), far) in unlinked {
-                let (near, other) = if is_of_target { (target, source) } else { (source, target) };
-                let owner = owners.get(&(near.id, id)).map(|owner| (*owner).clone());
-                let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
-                for targets in far.chunks(EVENT_TARGETS_MAX) {
-                    let body = event_body(&known.name, other.name(), targets);
-                    events.extend(context.event_of(near, id, RecordOp::Unlinked, &[&body], owner.clone())?);
-                }
-            }
-            connection.emit_all(events).await?;
+            emit_unlinked(connection, context, &known.name, (source, target), &owners, links).await?;
             if is_last {
                 break;
             }
@@ -279,6 +254,45 @@ async fn take(
         }
     }
     Ok(taken)
+}
+
+/// Emits `unlinked` for removed links, given as pairs of the source's and the target's id. `owners` has the owner of each record
+/// that is about to be deleted.
+async fn emit_unlinked(
+    connection: &mut Connection,
+    context: &WriteContext,
+    relationship: &str,
+    (source, target): (&Object, &Object),
+    owners: &HashMap<(i64, Uuid), &Option<String>>,
+    links: Vec<(Uuid, Uuid)>,
+) -> Result<()> {
+    // The links are grouped by the side and the record whose event names them. The source's side comes first.
+    let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
+    for (from, to) in links {
+        // Users have no events of records, so the event belongs to the source.
+        let has_two_sides = source.id != target.id && !target.is_users();
+        let is_of_target = has_two_sides && !owners.contains_key(&(source.id, from));
+        let (near, far) = if is_of_target { (to, from) } else { (from, to) };
+        unlinked.entry((is_of_target, near)).or_default().push(far);
+    }
+    let staying: Vec<Uuid> = unlinked
+        .keys()
+        .filter(|(of_target, id)| !of_target && !owners.contains_key(&(source.id, *id)))
+        .map(|(_, id)| *id)
+        .collect();
+    let staying = owners_of(connection, source, staying).await?;
+    let mut events = Vec::new();
+    for ((is_of_target, id), far) in unlinked {
+        let (near, other) = if is_of_target { (target, source) } else { (source, target) };
+        let owner = owners.get(&(near.id, id)).map(|owner| (*owner).clone());
+        let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
+        for targets in far.chunks(EVENT_TARGETS_MAX) {
+            let body = event_body(relationship, other.name(), targets);
+            events.extend(context.event_of(near, id, RecordOp::Unlinked, &[&body], owner.clone())?);
+        }
+    }
+    connection.emit_all(events).await?;
+    Ok(())
 }
 
 /// A record that is about to be deleted.

@@ -105,8 +105,9 @@ impl ReuseScope {
 
     /// Whether a call of the scope `later` may use an instance of this scope.
     ///
-    /// Rights that are the same become those that the later call has in memory. So the next comparison sees at once that they are
-    /// the same, although rights are read anew every few seconds. `compared` is kept while one call looks at several instances.
+    /// The server reads rights again every few seconds, and each time has them at another address in memory. So if the rights are
+    /// the same, this scope takes those of the later call. A further call with them only needs to compare two addresses.
+    /// `compared` is kept while one call looks at several instances.
     pub fn reusable_for(&mut self, later: &ReuseScope, compared: &mut ComparedRights) -> Reusable {
         let has_same_maker = match (&mut self.maker, &later.maker) {
             (Some(one), Some(two)) => compared.are_same(one, two),

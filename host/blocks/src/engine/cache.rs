@@ -108,7 +108,7 @@ fn partial(file: &Path) -> PathBuf {
 /// Loads machine code.
 ///
 /// The bytes must come from this server's own compiler, or have a valid MAC of this server.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "the code was made or signed by this server")]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `Component::deserialize` demands unchanged bytes from `precompile_component`. `keep` gets them from the compiling child
     // over a pipe. `load` has verified their MAC, whose key never leaves the server.

@@ -127,7 +127,7 @@ impl Tripped {
 /// Instances that no call uses at the moment, and that go first if a call lacks memory.
 pub(crate) trait SpareInstances: Send + Sync {
     /// Drops one instance whose memory counts in this budget, or waits a moment while others are being dropped. Returns `false`
-    /// if there is none.
+    /// if no instance has memory of this budget.
     fn drop_one(&self, budget: &MemoryBudget) -> bool;
 }
 
@@ -235,7 +235,7 @@ impl MemoryBudget {
     }
 
     fn end_spare(&self, bytes: usize) {
-        // Whoever sees this also sees that the memory was given back.
+        // A thread that reads this number with `Acquire` then also sees that the memory was given back.
         self.0.spare.fetch_sub(bytes, Ordering::Release);
         if let Some(whole) = &self.0.whole {
             whole.end_spare(bytes);

@@ -3,8 +3,8 @@
 //! A kept instance never costs another call anything: the pool has room for all of them besides the running calls, they have only
 //! a part of the memory of all calls, and a call that lacks memory gets theirs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -32,8 +32,8 @@ struct State<B, T> {
     serving: Vec<Arc<B>>,
     /// The instances that wait, the longest first.
     waiting: Vec<Waiting<B, T>>,
-    /// Whether something calls [`Stock::sweep_one`] regularly.
-    is_swept: bool,
+    /// Refers to the [`Sweeper`] as long as there is one.
+    sweeper: Weak<()>,
 }
 
 struct Waiting<B, T> {
@@ -57,7 +57,7 @@ impl<'a> Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        // Whoever sees this also sees that the place in the pool is free.
+        // A thread that reads this number with `Acquire` then also finds the place in the pool free.
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
@@ -71,14 +71,21 @@ pub(crate) enum Fit {
     Never,
 }
 
-/// What a look for an instance that has waited too long has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The right to call [`Stock::sweep_one`], for the task that calls it regularly. At most one task has it. When this task ends in
+/// any way, the next instance that is kept begins another one.
+#[derive(Debug)]
+pub(crate) struct Sweeper {
+    _alive: Arc<()>,
+}
+
+/// The result of a look for an instance that has waited too long. The caller can go on with the sweeper.
+#[derive(Debug)]
 pub(crate) enum Swept {
-    /// One, which is dropped. There may be more.
-    One,
-    /// None, but others wait.
-    Others,
-    /// None, and no others wait, so that the calls of [`Stock::sweep_one`] can end.
+    /// One was found, and is dropped. There may be more.
+    One(Sweeper),
+    /// None was found, but others wait.
+    Others(Sweeper),
+    /// No instance waits, so the sweeps end.
     All,
 }
 
@@ -86,13 +93,13 @@ pub(crate) enum Swept {
 pub(crate) struct Put<T> {
     /// The instance itself, or another one that gave it its place. The caller drops it.
     pub(crate) displaced: Option<T>,
-    /// Whether the caller has to begin to call [`Stock::sweep_one`] regularly.
-    pub(crate) begins_sweeps: bool,
+    /// If there is one, the caller has to begin a task that calls [`Stock::sweep_one`] regularly.
+    pub(crate) sweeper: Option<Sweeper>,
 }
 
 impl<B, T> Stock<B, T> {
     pub(crate) fn new() -> Stock<B, T> {
-        let state = State { serving: Vec::new(), waiting: Vec::new(), is_swept: false };
+        let state = State { serving: Vec::new(), waiting: Vec::new(), sweeper: Weak::new() };
         Stock { state: Mutex::new(state), leaving: AtomicUsize::new(0) }
     }
 
@@ -124,7 +131,7 @@ impl<B, T> Stock<B, T> {
     pub(crate) fn put(&self, block: &Arc<B>, kind: CallKind, until: Instant, memory: Arc<CallMemory>, kept: T) -> Put<T> {
         let mut state = self.state.lock();
         let now = Instant::now();
-        let refused = |kept: T| Put { displaced: Some(kept), begins_sweeps: false };
+        let refused = |kept: T| Put { displaced: Some(kept), sweeper: None };
         // The block may have changed during the call.
         if !state.serving.iter().any(|serving| Arc::ptr_eq(serving, block)) {
             return refused(kept);
@@ -149,25 +156,33 @@ impl<B, T> Stock<B, T> {
         }
         let displaced = goes.map(|place| state.waiting.remove(place).kept);
         state.waiting.push(Waiting { kept, memory: SpareMemory::new(memory), block: Arc::clone(block), kind, until });
-        let begins_sweeps = !std::mem::replace(&mut state.is_swept, true);
-        Put { displaced, begins_sweeps }
+        let sweeper = match state.sweeper.strong_count() {
+            0 => {
+                let alive = Arc::new(());
+                state.sweeper = Arc::downgrade(&alive);
+                Some(Sweeper { _alive: alive })
+            }
+            _ => None,
+        };
+        Put { displaced, sweeper }
     }
 
     /// Drops one of the instances that have waited too long, or that no call may use any more.
-    pub(crate) fn sweep_one(&self) -> Swept {
+    pub(crate) fn sweep_one(&self, sweeper: Sweeper) -> Swept {
         let mut state = self.state.lock();
         let now = Instant::now();
         let retired = state.waiting.iter().position(|waiting| waiting.until <= now);
         match retired {
             Some(place) => {
                 self.drop_at(state, place);
-                Swept::One
+                Swept::One(sweeper)
             }
             None if state.waiting.is_empty() => {
-                state.is_swept = false;
+                // The state is still locked, so an instance that comes now begins other sweeps.
+                drop(sweeper);
                 Swept::All
             }
-            None => Swept::Others,
+            None => Swept::Others(sweeper),
         }
     }
 
@@ -214,7 +229,6 @@ impl<B: Send + Sync, T: Send> SpareInstances for Stock<B, T> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Weak;
 
     use super::*;
 
@@ -255,12 +269,18 @@ mod tests {
         stock.put(block, kind, until, memory, kept).displaced.map(|displaced| displaced.number)
     }
 
+    /// A sweeper that the stock has not given.
+    fn sweeper() -> Sweeper {
+        Sweeper { _alive: Arc::new(()) }
+    }
+
     /// Sweeps until nothing is left to drop. Returns whether instances still wait.
     fn sweep(stock: &Stocked) -> bool {
+        let mut sweeper = sweeper();
         loop {
-            match stock.sweep_one() {
-                Swept::One => {}
-                Swept::Others => return true,
+            match stock.sweep_one(sweeper) {
+                Swept::One(same) => sweeper = same,
+                Swept::Others(_) => return true,
                 Swept::All => return false,
             }
         }
@@ -302,7 +322,8 @@ mod tests {
         assert_eq!(stock.take(&block, CallKind::Hook, fit).map(|kept| kept.number), Some(2));
         assert_eq!((take(&stock, &block, CallKind::Hook), take(&stock, &block, CallKind::Hook)), (Some(3), None));
         assert!(!budget.is_unused());
-        assert_eq!((stock.sweep_one(), stock.sweep_one()), (Swept::One, Swept::All));
+        assert!(matches!(stock.sweep_one(sweeper()), Swept::One(_)));
+        assert!(matches!(stock.sweep_one(sweeper()), Swept::All));
         assert!(budget.is_unused());
     }
 
@@ -320,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_whose_drop_panics_does_not_count_any_more() {
+    fn an_instance_whose_drop_panics_does_not_count_any_more_and_others_are_swept() {
         struct Panics(Arc<CallMemory>);
         impl Drop for Panics {
             fn drop(&mut self) {
@@ -334,10 +355,16 @@ mod tests {
         let memory = CallMemory::new(budget.clone());
         assert!(memory.take(10));
         let kept = Panics(Arc::clone(&memory));
-        assert!(stock.put(&block, CallKind::Action, Instant::now(), memory, kept).displaced.is_none());
-        assert!(catch_unwind(AssertUnwindSafe(|| stock.sweep_one())).is_err());
+        let put = stock.put(&block, CallKind::Action, Instant::now(), memory, kept);
+        assert!(put.displaced.is_none());
+        let sweeper = put.sweeper.expect("the first instance begins the sweeps");
+        assert!(catch_unwind(AssertUnwindSafe(|| stock.sweep_one(sweeper))).is_err());
         assert_eq!((stock.leaving.load(Ordering::Relaxed), budget.has_spare(), stock.drop_one(&budget)), (0, false, false));
-        assert_eq!(stock.sweep_one(), Swept::All);
+        let memory = CallMemory::new(budget.clone());
+        let put = stock.put(&block, CallKind::Action, Instant::now(), Arc::clone(&memory), Panics(memory));
+        let sweeper = put.sweeper.expect("the panic ended the sweeps, so the next instance begins others");
+        let Swept::One(sweeper) = stock.sweep_one(sweeper) else { panic!("its time is over") };
+        assert!(matches!(stock.sweep_one(sweeper), Swept::All));
     }
 
     #[test]
@@ -390,15 +417,16 @@ mod tests {
             let memory = CallMemory::new(budget.clone());
             assert!(memory.take(10));
             let kept = Kept { number, _memory: Arc::clone(&memory) };
-            stock.put(&block, CallKind::Action, until, memory, kept).begins_sweeps
+            stock.put(&block, CallKind::Action, until, memory, kept).sweeper
         };
         let now = Instant::now();
-        assert!(put(1, now + Duration::from_secs(60)));
-        assert!(!put(2, now), "the first one has begun them");
-        assert!(sweep(&stock), "the first one still waits");
+        let sweeper = put(1, now + Duration::from_secs(60)).expect("the first one begins the sweeps");
+        assert!(put(2, now).is_none(), "the first one has begun them");
+        let Swept::One(sweeper) = stock.sweep_one(sweeper) else { panic!("the time of the second one is over") };
+        let Swept::Others(sweeper) = stock.sweep_one(sweeper) else { panic!("the first one still waits") };
         assert_eq!((take(&stock, &block, CallKind::Action), take(&stock, &block, CallKind::Action)), (Some(1), None));
-        assert!(!sweep(&stock));
-        assert!(put(3, now));
+        assert!(matches!(stock.sweep_one(sweeper), Swept::All));
+        assert!(put(3, now).is_some(), "the sweeps have ended");
         assert_eq!(take(&stock, &block, CallKind::Action), None, "its time is over, although it is still there");
         assert!(!budget.is_unused());
         assert!(!sweep(&stock) && budget.is_unused());

@@ -16,7 +16,7 @@ use super::Loaded;
 use crate::engine::call_slots::CallKind;
 use crate::engine::executors::Executors;
 use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, TABLE_ELEMENTS_MAX};
-use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock, Swept};
+use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock, Sweeper, Swept};
 use crate::host::call::CallState;
 
 /// A guest is kept only if its memory and its tables have grown by at most this share of what a call may have, since its start.
@@ -131,8 +131,8 @@ impl Guest {
         let until = Instant::now() + Duration::from_secs(limits.seconds.into());
         let memory = Arc::clone(&self.memory);
         let put = stock.put(&block, kind, until, memory, self);
-        if put.begins_sweeps {
-            executors.spawn(sweep(Arc::downgrade(stock)));
+        if let Some(sweeper) = put.sweeper {
+            executors.spawn(sweep(Arc::downgrade(stock), sweeper));
         }
         put.displaced
     }
@@ -140,15 +140,22 @@ impl Guest {
 
 /// Drops the guests that have waited too long, as long as there are any. Other tasks run between two of them, because it takes
 /// time to clear a large memory.
-async fn sweep(stock: Weak<Stock<InstalledBlock, Guest>>) {
+async fn sweep(stock: Weak<Stock<InstalledBlock, Guest>>, mut sweeper: Sweeper) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         loop {
-            match stock.upgrade().map(|stock| stock.sweep_one()) {
-                Some(Swept::One) => tokio::task::yield_now().await,
-                Some(Swept::Others) => break,
-                Some(Swept::All) | None => return,
+            let Some(stock) = stock.upgrade() else { return };
+            let swept = stock.sweep_one(sweeper);
+            drop(stock);
+            match swept {
+                Swept::One(same) => sweeper = same,
+                Swept::Others(same) => {
+                    sweeper = same;
+                    break;
+                }
+                Swept::All => return,
             }
+            tokio::task::yield_now().await;
         }
     }
 }

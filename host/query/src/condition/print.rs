@@ -3,7 +3,8 @@
 use blockbase_schema::{Object, Value, json};
 
 use super::{Condition, NamedQuantifier, Quantifier, Related};
-use crate::predicate::{Predicate, Test};
+use crate::operator::Operand;
+use crate::predicate::Predicate;
 
 impl Condition {
     /// The condition on rows of `object` as JSON. Reading it again gives the same condition.
@@ -58,15 +59,12 @@ fn write_related(out: &mut Vec<u8>, related: &Related) {
 
 fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
     let column = &object.columns[predicate.column];
-    let operator = predicate.test.operator().name();
-    let operands: Vec<Vec<u8>> = match &predicate.test {
-        Test::IsNull | Test::IsNotNull => vec![b"true".to_vec()],
-        Test::Compare(_, value) => vec![written(value)],
-        Test::In { values, .. } => {
-            let items = values.iter().map(written).collect::<Vec<_>>().join(&b',');
-            vec![[b"[", items.as_slice(), b"]"].concat()]
-        }
-        Test::Contains { texts, .. } => texts.iter().map(|text| written(&Value::Text(text.clone()))).collect(),
+    let operator = predicate.test.operator();
+    let values: Vec<Vec<u8>> = predicate.test.operands().iter().map(|value| written(value)).collect();
+    let operands = match operator.operand() {
+        Operand::Nothing => vec![b"true".to_vec()],
+        Operand::List => vec![[b"[", values.join(&b',').as_slice(), b"]"].concat()],
+        Operand::Ordered | Operand::Value | Operand::Text => values,
     };
     // A JSON object can have each operator only once, so several texts become several tests.
     let is_list = operands.len() > 1;
@@ -77,7 +75,7 @@ fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
         }
         out.push(b'{');
         json::write_string(out, &column.name);
-        out.extend_from_slice(format!(":{{\"{operator}\":").as_bytes());
+        out.extend_from_slice(format!(":{{\"{}\":", operator.name()).as_bytes());
         out.extend_from_slice(operand);
         out.extend_from_slice(b"}}");
     }

@@ -10,6 +10,7 @@ use super::*;
 use crate::access::reading::read;
 use crate::access::{Access, Action, Bounds, Clause, Decision, Permissions, Reading};
 use crate::operator::{Operand, Operator};
+use crate::predicate::Test;
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::list::ListPlan;
 use crate::access::Scope;
-use crate::condition::order_of_values;
 use crate::cursor::{End, Key, Part, Position, Span, spans_before, spans_between, spans_beyond};
 use crate::dialect::Dialect;
+use crate::predicate::order_of_values;
 
 impl ListPlan {
     /// Reads a position from a JSON array of values, in the form in which records show them. `None` if they do not fit the keys of the

@@ -121,10 +121,8 @@ impl Selection {
 
     /// The longest of the texts that rows have to contain, among those for which the search index can find candidates.
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
-        let filters = self.tests().flat_map(|predicate| match &predicate.test {
-            Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
-            Test::Contains { .. } | Test::Compare(..) | Test::In { .. } | Test::IsNull | Test::IsNotNull => &[],
-        });
+        let filters = self.tests().filter(|predicate| object.columns[predicate.column].is_searchable());
+        let filters = filters.flat_map(|predicate| predicate.test.contained_texts());
         if !object.has_search_index() {
             return None;
         }

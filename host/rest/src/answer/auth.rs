@@ -43,7 +43,8 @@ impl From<Error> for AuthError {
     }
 }
 
-fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+/// A refusal in the protocol's form.
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
     let mut response = (status, axum::Json(json!({ "code": code, "error": code, "message": message }))).into_response();
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed};
 use futures_util::FutureExt;
-use serde_json::json;
 use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
 
 use crate::AppState;
-use crate::answer::auth::show_token;
+use crate::answer::auth::{refusal, show_token};
 use crate::answer::error::unhandled;
 use crate::edge::drain_body::drain_on_drop;
 use crate::edge::observe::Observed;
@@ -184,8 +183,7 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
                 ("MISSING_OR_NULL_ORIGIN", "A write with a cookie needs an Origin or Referer header.".to_owned())
             }
         };
-        let body = json!({ "code": code, "error": code, "message": message });
-        Box::new((StatusCode::FORBIDDEN, axum::Json(body)).into_response())
+        Box::new(refusal(StatusCode::FORBIDDEN, code, &message))
     })
 }
 

@@ -268,7 +268,7 @@ async fn an_instance_that_waits_too_long_ends() {
     install(&admin, "", json!({ "instances": { "reuse": { "calls": 1000, "seconds": 1 } } })).await;
     until("an instance serves two calls", async || count(&admin).await > 1).await;
     let deadline = Instant::now() + WAIT_MAX;
-    // Each call makes the instance wait anew, so these calls are further apart than it may wait.
+    // Each call restarts the time that the instance may wait. So the calls are further apart than this time.
     while count(&admin).await > 1 {
         assert!(Instant::now() < deadline, "the instance does not end");
         tokio::time::sleep(Duration::from_millis(1500)).await;

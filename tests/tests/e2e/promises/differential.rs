@@ -3,6 +3,7 @@
 //! A failure prints its seed and the request. `BLOCKBASE_DIFFERENTIAL_SEED` runs a single seed, and `BLOCKBASE_DIFFERENTIAL_CASES` sets how
 //! many requests each seed makes.
 
+use blockbase_query::Operator;
 use blockbase_tests::{Admin, Engine, ServerBuilder, is_long};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -499,4 +500,12 @@ fn remember(world: &mut World, request: &Request, text: &str, other: &str) {
         }
     };
     world.ids[object].extend(ids(text).into_iter().zip(ids(other)));
+}
+
+#[test]
+fn every_operator_is_compared() {
+    let drawn: Vec<Operator> = OPERATORS.iter().filter_map(|name| Operator::parse(name).ok()).collect();
+    for operator in Operator::ALL {
+        assert!(drawn.contains(operator), "{operator:?} is never drawn");
+    }
 }

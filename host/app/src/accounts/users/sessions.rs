@@ -85,7 +85,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 // Expired sessions are deleted too, but they are not counted.
                 let ended = connection.sessions_count(&id, now).await?;
                 connection.delete_sessions_of(&id, None).await?;
@@ -106,7 +106,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
+                app.require_rights_of_user(connection, &caller, &user).await?;
                 match connection.end_session(&id, &session).await? {
                     true => Ok(()),
                     false => Err(Error::not_found("session")),

@@ -130,7 +130,7 @@ impl App {
             .store
             .write_in_reserve(self.by(caller), move |connection| {
                 Box::pin(async move {
-                    app.require_strength_over_erased(connection, &acting, &known).await?;
+                    app.require_rights_of_erased(connection, &acting, &known).await?;
                     Ok(connection.begin_run(&begun, LEASE_MS).await?)
                 })
             })

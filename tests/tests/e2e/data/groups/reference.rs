@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use blockbase_query::Function;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, TimeDelta, Weekday};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -443,5 +444,13 @@ fn is_same(found: &Value, expected: &Value) -> bool {
         }
         (Value::Number(found), Value::Number(expected)) => found.as_f64() == expected.as_f64(),
         _ => found == expected,
+    }
+}
+
+#[test]
+fn every_function_is_compared() {
+    for function in Function::ALL {
+        let is_asked = FUNCTIONS.iter().any(|asked| asked.split(':').next() == Some(function.name()));
+        assert!(is_asked, "{function:?} is never asked for");
     }
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blockbase_query::condition::{Image, Quantifier, Related, image};
 use blockbase_query::predicate::{Comparison, Predicate, Test};
-use blockbase_query::{Access, Action, Bounds, Condition, Decision, Permissions, Reading, Variables, read_condition};
+use blockbase_query::{Access, Action, Bounds, Condition, Decision, Operator, Permissions, Reading, Variables, read_condition};
 use blockbase_schema::json::parse_members;
 use blockbase_schema::{Code, Error, Registry, Relation, Relationship, Result, StoredObject};
 use blockbase_tests::is_long;
 use serde_json::{Value, json};
 
-use super::model::{Everything, Eyes, Reach, Reader, Row, Verdict, World};
+use super::model::{Everything, Eyes, OPERATORS, Reach, Reader, Row, Verdict, World};
 use super::random::Generator;
 use super::worlds;
 
@@ -308,6 +308,16 @@ fn with_world(seed: u64, check: impl FnOnce(&Case<'_>, &mut Generator<'_>)) {
     let mut generator = Generator::new(seed, &world);
     let reads = generator.reaches();
     check(&Case { world: &world, registry: &registry, rows: &rows, reads }, &mut generator);
+}
+
+/// The reference lists the operators by itself, because it shares no code with the server. So a new operator has to be added there
+/// too.
+#[test]
+fn the_reference_has_the_operators_of_the_server() {
+    let listed: Vec<Vec<&str>> = OPERATORS.iter().map(|(_, names)| names.to_vec()).collect();
+    let names = |operator: &Operator| [&[operator.name()][..], operator.aliases()].concat();
+    let served: Vec<Vec<&str>> = Operator::ALL.iter().map(names).collect();
+    assert_eq!(listed, served);
 }
 
 #[test]
