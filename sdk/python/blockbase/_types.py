@@ -314,8 +314,20 @@ def _is_record(kind: Any) -> bool:
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or typing.is_typeddict(kind))
 
 
+#: The fields of the dataclasses and TypedDicts that were looked at. Deriving a schema at the build looks at those of each input, so
+#: calls need not resolve annotations again.
+_FIELDS: dict[type, list[tuple[str, Any, bool, Any]]] = {}
+
+
 def _fields(kind: type) -> list[tuple[str, Any, bool, Any]]:
     """Name, type, whether it is required, and default of each field of a dataclass or TypedDict."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = _look_at_fields(kind)
+    return known
+
+
+def _look_at_fields(kind: type) -> list[tuple[str, Any, bool, Any]]:
     if not _is_record(kind):
         raise Unsupported(f"{kind!r} is neither a dataclass nor a TypedDict.")
     hints = typing.get_type_hints(kind, include_extras=True)
