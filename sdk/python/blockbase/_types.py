@@ -202,6 +202,8 @@ def convert(annotation: Any, value: Any, path: str = "") -> Any:
     if kind in _MAPPINGS:
         _expect(value, isinstance(value, dict), path, "an object is expected")
         inner = arguments[1] if arguments else Any
+        if inner is Any:
+            return value
         return {name: convert(inner, item, f"{path}/{name}") for name, item in value.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         try:
@@ -230,7 +232,10 @@ def _convert_items(kind: Any, arguments: tuple[Any, ...], value: Any, path: str)
         _expect(value, len(value) == len(arguments), path, f"{len(arguments)} items are expected")
         inner = arguments
     else:
-        inner = (arguments[0] if arguments else Any,) * len(value)
+        item_type = arguments[0] if arguments else Any
+        if item_type is Any and kind in _LISTS:
+            return value
+        inner = (item_type,) * len(value)
     items = [convert(argument, item, f"{path}/{index}") for index, (argument, item) in enumerate(zip(inner, value))]
     if kind is tuple:
         return tuple(items)
