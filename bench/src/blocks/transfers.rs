@@ -1,8 +1,8 @@
 //! SpacetimeDB's keynote workload: transfers of money between two of many accounts. Each is an action in Rust that changes both
 //! accounts by one `data.batch`: durable, with an event for each account.
 //!
-//! The parts of its time are contenders too: a plain handler, a call that does nothing, and the same batch without a block. At the
-//! end, the accounts must have as much money as at the beginning.
+//! The parts of its time are contenders too: a plain handler, a call that only echoes, and the same batch without a block. At
+//! the end, the accounts must have as much money as at the beginning.
 
 use std::sync::Arc;
 
