@@ -1,5 +1,6 @@
-//! The cost of blocks in each language: the time that a call adds to a plain handler, the parts of a call, a block's reads of
-//! records, the memory of running calls, installs, many idle blocks, and the effect of spinning blocks on others.
+//! The cost of blocks in each language: the time that a call adds to a plain handler, the parts of a call, a block's reads and
+//! changes of records, transfers between accounts, the memory of running calls, installs, many idle blocks, and the effect of
+//! spinning blocks on others. Where calls are timed, each block is also measured with instances that are reused.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
@@ -11,17 +12,19 @@ mod idle;
 mod install;
 mod memory;
 mod phases;
+mod transfers;
+mod update;
 
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::SharedOptions;
 use crate::cluster::Cluster;
 use crate::report::Table;
 use crate::run::Engine;
 use crate::side::Side;
-use guests::{Guests, Language};
+use guests::{EXAMPLE_RESOURCE, Guests, Language};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -42,9 +45,15 @@ pub(crate) struct Options {
     /// Connections, where there is more than one
     #[arg(long, default_value_t = 32)]
     connections: usize,
-    /// Records that `data` reads
+    /// Records that `data` and `update` read
     #[arg(long, default_value_t = 10_000)]
     rows: u32,
+    /// Accounts of `transfers`
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(20..))]
+    accounts: u32,
+    /// Connections of `transfers`
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
     /// Calls that run while their memory is measured; the server runs 96 of a block at a time
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=96))]
     calls: u16,
@@ -67,6 +76,10 @@ enum Part {
     Phases,
     /// Reading a record in a block against reading it by REST
     Data,
+    /// Reading and then changing a record in a block against the same two requests by REST
+    Update,
+    /// Transfers between two of many accounts
+    Transfers,
     /// Memory of a call that runs
     Memory,
     /// Time of an install
@@ -77,7 +90,19 @@ enum Part {
     Hostile,
 }
 
-const PARTS: [Part; 7] = [Part::Added, Part::Phases, Part::Data, Part::Memory, Part::Install, Part::Idle, Part::Hostile];
+const PARTS: [Part; 9] = [
+    Part::Added,
+    Part::Phases,
+    Part::Data,
+    Part::Update,
+    Part::Transfers,
+    Part::Memory,
+    Part::Install,
+    Part::Idle,
+    Part::Hostile,
+];
+/// The parts that touch records. Only these differ from one database to the other.
+const PARTS_OF_RECORDS: [Part; 3] = [Part::Data, Part::Update, Part::Transfers];
 
 /// The input of an echo.
 const ECHOED: &str = r#"{"text":"hello","number":12345,"list":[1,2,3]}"#;
@@ -89,7 +114,7 @@ pub(crate) fn run(options: &Options) {
         let parts: Vec<Part> = PARTS
             .into_iter()
             .filter(|part| options.only.is_empty() || options.only.contains(part))
-            .filter(|part| place == 0 || *part == Part::Data)
+            .filter(|part| place == 0 || PARTS_OF_RECORDS.contains(part))
             .collect();
         if parts.is_empty() {
             continue;
@@ -108,6 +133,8 @@ async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option
         Part::Added => added::measure(options, guests, cluster).await,
         Part::Phases => phases::measure(options, guests, cluster).await,
         Part::Data => data::measure(options, guests, cluster).await,
+        Part::Update => update::measure(options, guests, cluster).await,
+        Part::Transfers => transfers::measure(options, guests, cluster).await,
         Part::Memory => memory::measure(options, guests, cluster).await,
         Part::Install => install::measure(options, guests, cluster).await,
         Part::Idle => idle::measure(options, guests, cluster).await,
@@ -115,11 +142,18 @@ async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option
     }
 }
 
-/// The caller: an API key that may call blocks and read tasks. It also has the rights on `resource` that the block requires.
-async fn caller(admin: &Side, resource: Option<&str>) -> Side {
-    let mut permissions =
-        vec![json!({ "resource": "blocks", "actions": ["update"] }), json!({ "resource": "task", "actions": ["read"] })];
-    permissions.extend(resource.map(|resource| json!({ "resource": resource, "actions": ["read"] })));
+/// The right that the echo example requires.
+fn example_right() -> Value {
+    json!({ "resource": EXAMPLE_RESOURCE, "actions": ["read"] })
+}
+
+/// The caller: an API key that may call blocks, and read and change tasks. It also has the rights `more`.
+async fn caller(admin: &Side, more: &[Value]) -> Side {
+    let mut permissions = vec![
+        json!({ "resource": "blocks", "actions": ["update"] }),
+        json!({ "resource": "task", "actions": ["read", "update"] }),
+    ];
+    permissions.extend_from_slice(more);
     admin.post("/api/v1/roles", &json!({ "name": "caller", "permissions": permissions })).await;
     let key = admin.post("/api/v1/api-keys", &json!({ "name": "caller", "roleId": "caller" })).await;
     Side { token: Some(key["key"].as_str().unwrap().to_owned()), ..admin.clone() }

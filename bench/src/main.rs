@@ -20,6 +20,7 @@ mod cluster;
 mod fill;
 mod floor;
 mod load;
+mod machine;
 mod report;
 mod server;
 mod side;
@@ -143,6 +144,12 @@ enum Command {
 
 fn main() {
     let arguments = Arguments::parse();
+    // A floor says only its address, on which the benchmark waits.
+    let is_floor =
+        matches!(arguments.command, Some(Command::Floor { .. } | Command::ConditionsFloor { .. } | Command::ListsFloor { .. }));
+    if !is_floor {
+        println!("{}\n", machine::description());
+    }
     match arguments.command {
         Some(Command::Floor { database }) => floor::serve(&database),
         Some(Command::ConditionsFloor { database, links }) => conditions::floor::serve(&database, &links),

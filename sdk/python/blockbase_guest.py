@@ -12,6 +12,7 @@ import encodings.idna  # noqa: F401
 import encodings.latin_1  # noqa: F401
 import encodings.utf_8_sig  # noqa: F401
 import encodings.utf_16  # noqa: F401
+import gc
 import hashlib  # noqa: F401
 import hmac  # noqa: F401
 import linecache
@@ -168,3 +169,6 @@ _declarations.manifest()
 _keep_sources()
 _random.end_build()
 sys.setrecursionlimit(_RECURSION_MAX)
+# Calls do not look for garbage among the objects of the build: that would touch most of its memory, which a call gets page by page.
+gc.collect()
+gc.freeze()

@@ -12,6 +12,13 @@ static bb_result get(const bb_context *context, bb_json input) {
     return bb_data_get("task", bb_get_text(input, "id"));
 }
 
+static bb_result increase(const bb_context *context, bb_json input) {
+    (void)context;
+    const char *id = bb_get_text(input, "id");
+    BB_CHECK(bb_data_get("task", id));
+    return bb_data_update("task", id, bb_parse(BB_JSON({ "priority": { "$inc": 1 } })));
+}
+
 static bb_result wait(const bb_context *context, bb_json input) {
     (void)context;
     bb_http_request request = {.url = bb_get_text(input, "url")};
@@ -23,6 +30,11 @@ static bb_result wait(const bb_context *context, bb_json input) {
 BB_BLOCK(
     BB_ACTION(echo, "Answers with its input.", BB_JSON({ "type": "object" })),
     BB_ACTION(get, "Answers with a task.", BB_JSON({
+        "type": "object",
+        "properties": { "id": { "type": "string" } },
+        "required": ["id"]
+    })),
+    BB_ACTION(increase, "Reads a task, and then increases its priority.", BB_JSON({
         "type": "object",
         "properties": { "id": { "type": "string" } },
         "required": ["id"]

@@ -20,6 +20,12 @@ def get(input: Get):
     return data.get("task", input.id)
 
 
+@action(description="Reads a task, and then increases its priority.")
+def increase(input: Get):
+    data.get("task", input.id)
+    return data.update("task", input.id, {"priority": {"$inc": 1}})
+
+
 @dataclass
 class Wait:
     url: str

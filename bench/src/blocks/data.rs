@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::guests::Guests;
+use super::guests::{GUEST_HEAD, Guest, Guests};
 use super::{Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
@@ -17,28 +17,30 @@ use crate::workloads::{get_by_id, pick};
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     let mut subject = Subject::start(&options.shared.binary, cluster, "data", &[]).await;
     fill::fill(&mut subject.side, options.rows).await;
-    for guest in &guests.all {
+    let all = guests.new_and_reused(&guests.all);
+    for guest in &all {
         eprintln!("installing {}", guest.name);
         subject.side.install(&guest.file).await;
     }
     subject.settle().await;
-    let side = caller(&subject.side, None).await;
+    let side = caller(&subject.side, &[]).await;
     tokio::time::sleep(REST).await;
     let mut contenders = vec![Contender::new(&side.address, get_by_id(&side))];
-    contenders.extend(guests.all.iter().map(|guest| Contender::new(&side.address, get_in(&side, &guest.name))));
+    contenders.extend(all.iter().map(|guest| Contender::new(&side.address, get_in(&side, &guest.name))));
     eprintln!("data, {} connections", options.connections);
     take(&mut contenders, options.connections, options.seconds).await;
     let (rest, gets) = contenders.split_first().unwrap();
-    let row = |(guest, get): (&super::guests::Guest, &Contender)| {
-        let mut row = vec![guest.language.name().to_owned()];
+    let row = |(guest, get): (&Guest, &Contender)| {
+        let mut row = guest.cells().to_vec();
         row.extend(get.cells());
         row.extend(rest.cells());
         row.push(get.ratio(rest));
         row
     };
-    let rows = guests.all.iter().zip(gets).map(row).collect();
+    let rows = all.iter().zip(gets).map(row).collect();
     subject.end().await;
-    let head = vec!["block in", "calls /s", "p50 µs", "p99 µs", "REST /s", "p50 µs", "p99 µs", "ratio"];
+    let columns = ["calls /s", "p50 µs", "p99 µs", "REST /s", "p50 µs", "p99 µs", "ratio"];
+    let head = [GUEST_HEAD.as_slice(), &columns].concat();
     let count = grouped(f64::from(options.rows));
     (format!("data.get in a block against GET by id, {count} records, {} connections", options.connections), Table { head, rows })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Options;
 
@@ -52,7 +52,20 @@ pub(super) struct Guest {
     /// The block's name.
     pub(super) name: String,
     pub(super) file: PathBuf,
+    /// Whether its manifest asks for the reuse of instances.
+    pub(super) is_reused: bool,
 }
+
+impl Guest {
+    /// The cells of a table that tell which guest it is, below [`GUEST_HEAD`].
+    pub(super) fn cells(&self) -> [String; 2] {
+        let instances = if self.is_reused { "reused" } else { "new" };
+        [self.language.name(), instances].map(str::to_owned)
+    }
+}
+
+/// The head of the columns of [`Guest::cells`].
+pub(super) const GUEST_HEAD: [&str; 2] = ["block in", "instances"];
 
 pub(super) struct Guests {
     binary: PathBuf,
@@ -81,9 +94,10 @@ impl Guests {
                 println!("{} is left out: its block cannot be built here.\n", language.name());
                 continue;
             }
-            all.push(Guest { language, name, file });
+            all.push(Guest { language, name, file, is_reused: false });
         }
-        let example = Guest { language: Language::Rust, name: "echo".to_owned(), file: options.block.clone() };
+        let (name, file) = ("echo".to_owned(), options.block.clone());
+        let example = Guest { language: Language::Rust, name, file, is_reused: false };
         Guests { binary, packed: tempfile::tempdir().unwrap(), example, all }
     }
 
@@ -106,15 +120,37 @@ impl Guests {
         Guest { name: name.to_owned(), file, ..guest.clone() }
     }
 
+    /// Each guest, and then the same one with instances that are reused as often as possible.
+    pub(super) fn new_and_reused<'a>(&self, guests: impl IntoIterator<Item = &'a Guest>) -> Vec<Guest> {
+        guests.into_iter().flat_map(|guest| [guest.clone(), self.reused(guest)]).collect()
+    }
+
+    /// The same component with instances that are reused as often as possible. Everybody who may call blocks may call it.
+    pub(super) fn reused(&self, guest: &Guest) -> Guest {
+        let packed = self.packed_as(guest, &format!("{}-reused", guest.name), |manifest| {
+            open_to_everybody(manifest);
+            manifest["instances"] = json!({ "reuse": { "calls": 1_000_000, "seconds": 300 } });
+        });
+        Guest { is_reused: true, ..packed }
+    }
+
     /// The example with another name. Everybody who may call blocks may call it, and it has the longest possible timeout.
     pub(super) fn example_as(&self, name: &str) -> Guest {
         self.packed_as(&self.example, name, |manifest| {
-            manifest.as_object_mut().unwrap().remove("resources");
+            open_to_everybody(manifest);
             for action in manifest["actions"].as_array_mut().unwrap() {
-                action.as_object_mut().unwrap().remove("rbac");
                 action["timeoutMs"] = 600_000.into();
             }
         })
+    }
+}
+
+/// Removes the resources that a block declares, and the rights on them that its actions need. A block with another name cannot
+/// have them.
+fn open_to_everybody(manifest: &mut Value) {
+    manifest.as_object_mut().unwrap().remove("resources");
+    for action in manifest["actions"].as_array_mut().unwrap() {
+        action.as_object_mut().unwrap().remove("rbac");
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::guests::{EXAMPLE_RESOURCE, Guests};
-use super::{ECHOED, Options, action_path, caller};
+use super::guests::Guests;
+use super::{ECHOED, Options, action_path, caller, example_right};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::load::{exchange, request};
@@ -26,7 +26,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     let subject = Subject::start(&options.shared.binary, cluster, "hostile", &[]).await;
     subject.side.install(&guests.example.file).await;
     subject.side.install(&guests.example_as(SPINNER).file).await;
-    let side = caller(&subject.side, Some(EXAMPLE_RESOURCE)).await;
+    let side = caller(&subject.side, &[example_right()]).await;
     tokio::time::sleep(REST).await;
     let mut rows = Vec::new();
     for connections in [1, options.connections] {

@@ -31,13 +31,14 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     let called = resident(&subject);
     subject.end().await;
     let row = |what: &str, (resident, own): (f64, f64), aim: &str| {
-        let more = [resident - without.0, own - without.1].map(|more| format!("{more:.0}"));
-        let [more, own_more] = more;
-        vec![what.to_owned(), format!("{resident:.0}"), more, format!("{own:.0}"), own_more, aim.to_owned()]
+        let [more, own_more] = [resident - without.0, own - without.1];
+        let a_block = own_more * 1024.0 / options.blocks.max(1) as f64;
+        let numbers = [resident, more, own, own_more, a_block].map(|number| format!("{number:.0}"));
+        [vec![what.to_owned()], numbers.to_vec(), vec![aim.to_owned()]].concat()
     };
     let rows =
         vec![row("no blocks", without, ""), row("installed, restarted", installed, "100"), row("each called once", called, "")];
-    let head = vec!["server", "resident MiB", "more", "its own MiB", "more", "aim"];
+    let head = vec!["server", "resident MiB", "more", "its own MiB", "more", "KiB a block", "aim"];
     (format!("{} blocks that idle", options.blocks), Table { head, rows })
 }
 

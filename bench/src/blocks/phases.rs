@@ -1,6 +1,6 @@
 //! The parts of a call's time, as the server's own metrics show them. docs/telemetry.md describes the parts.
 //!
-//! Each language has one server to itself, and takes no turns: the parts of a call are compared with each other, not with those
+//! Each guest has one server to itself, and takes no turns: the parts of a call are compared with each other, not with those
 //! of other languages.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use super::guests::{EXAMPLE_RESOURCE, Guests};
-use super::{ECHOED, Options, action_path, caller};
+use super::guests::{GUEST_HEAD, Guests};
+use super::{ECHOED, Options, action_path, caller, example_right};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::load::{exchange, request, run_after};
@@ -33,12 +33,12 @@ struct Spent {
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     let mut rows = Vec::new();
-    for guest in guests.echoes() {
+    for guest in &guests.new_and_reused(guests.echoes()) {
         let subject = Subject::start(&options.shared.binary, cluster, "phases", &[("SVC_TELEMETRY", "true")]).await;
         eprintln!("installing {}", guest.name);
         subject.side.install(&guest.file).await;
-        let resource = (guest.name == guests.example.name).then_some(EXAMPLE_RESOURCE);
-        let side = caller(&subject.side, resource).await;
+        let more: Vec<_> = (guest.name == guests.example.name).then(example_right).into_iter().collect();
+        let side = caller(&subject.side, &more).await;
         tokio::time::sleep(REST).await;
         for connections in [1, options.connections] {
             eprintln!("phases, {}, {connections} connections", guest.name);
@@ -51,14 +51,14 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
             let after = parts(&side, &guest.name).await;
             let request_us = 1e6 * connections as f64 / measured.a_second;
             rows.extend(
-                shown(&means(&before, &after), request_us).into_iter().map(|[part, mean, share]| {
-                    vec![guest.language.name().to_owned(), connections.to_string(), part, mean, share]
-                }),
+                shown(&means(&before, &after), request_us)
+                    .into_iter()
+                    .map(|cells| guest.cells().into_iter().chain([connections.to_string()]).chain(cells).collect::<Vec<_>>()),
             );
         }
         subject.end().await;
     }
-    let head = vec!["block in", "connections", "part", "mean µs", "% of the request"];
+    let head = [GUEST_HEAD.as_slice(), &["connections", "part", "mean µs", "% of the request"]].concat();
     ("the parts of a call of echo".to_owned(), Table { head, rows })
 }
 

@@ -7,14 +7,14 @@ import { console } from "./console.js";
 import { isCalled } from "./phase.js";
 import { SyncPromise, enqueue, startTimer, stopTimer } from "./promise.js";
 import { URLSearchParams } from "./query.js";
-import { TextDecoder, TextEncoder } from "./text.js";
+import { TextDecoder, TextEncoder, asBytes } from "./text.js";
 
 /** The host's limit for one request. */
 const RANDOM_BYTES_MAX = 65536;
 
 function randomBytes(length) {
   if (!isCalled()) throw new Error("There is no randomness outside of a handler: what is drawn at the build would be the same in every call.");
-  return Uint8Array.from(getRandomBytes(length));
+  return asBytes(getRandomBytes(length));
 }
 
 const crypto = {

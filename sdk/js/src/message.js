@@ -1,6 +1,6 @@
 // The common parts of requests and responses, incoming and outgoing.
 
-import { decodeUtf8, toBytes } from "./text.js";
+import { asBytes, decodeUtf8, toBytes } from "./text.js";
 
 /**
  * The headers in their original order. Upper and lower case in names do not matter. Names are ASCII. Values are bytes, and usually text.
@@ -32,8 +32,8 @@ export class Headers {
 /** A body, with methods to read it as text or JSON. */
 export class Message {
   constructor(headers, body) {
-    this.headers = new Headers(headers.map(([name, value]) => [name, Uint8Array.from(value)]));
-    this.body = body instanceof Uint8Array ? body : Uint8Array.from(body);
+    this.headers = new Headers(headers.map(([name, value]) => [name, asBytes(value)]));
+    this.body = asBytes(body);
   }
 
   text() {

@@ -71,6 +71,11 @@ export function decodeUtf8(bytes, fatal = false) {
   return parts.join("");
 }
 
+/** A list of bytes from the host as a `Uint8Array`. It is not copied if it is one already, as it usually is. */
+export function asBytes(list) {
+  return list instanceof Uint8Array ? list : Uint8Array.from(list);
+}
+
 /** The bytes of a text. Values that are already bytes keep them. */
 export function toBytes(data) {
   if (typeof data === "string") return encodeUtf8(data);

@@ -74,6 +74,24 @@ test("timers run in the order that they are due, and the call sleeps until then"
   assert.deepEqual([order, slept], [["soon"], [5, 15]]);
 });
 
+test("a value without a promise is returned as it is, once the jobs have run", () => {
+  const ran = [];
+  const value = { then: "no function" };
+  enqueue(() => ran.push("job"));
+  assert.equal(settle(value, never), value);
+  assert.deepEqual(ran, ["job"]);
+  const thenable = { then: (resolve) => resolve("settled") };
+  assert.equal(settle(thenable, never), "settled");
+  const unreadable = {
+    get then() {
+      throw new Error("unreadable");
+    },
+  };
+  enqueue(() => ran.push("another job"));
+  assert.throws(() => settle(unreadable, never), /unreadable/);
+  assert.deepEqual(ran, ["job", "another job"]);
+});
+
 test("jobs and timers that are dropped do not run later", () => {
   const ran = [];
   startTimer(() => ran.push("timer"), 0);

@@ -16,7 +16,7 @@ def dumps(value: Any) -> str:
 
     Raises TypeError or ValueError for what JSON cannot hold, which NaN is as well.
     """
-    return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def loads(text: str | bytes) -> Any:
@@ -35,3 +35,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return list(value)
     raise TypeError(f"A value of the type {type(value).__name__} cannot be written as JSON.")
+
+
+#: `json.dumps` would make an encoder for each text.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)

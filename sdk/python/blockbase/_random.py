@@ -4,8 +4,12 @@ Every instance begins with the memory of the build. Without a new seed, such a g
 them.
 """
 
+import os
 import random
 from typing import Any
+
+#: So much that no two calls begin with the same seed, and so little that the host is asked once.
+_SEED_BYTES = 64
 
 _seed = random.Random.seed
 _setstate = random.Random.setstate
@@ -41,7 +45,8 @@ def end_build() -> None:
 
 def begin_call() -> None:
     """Gives a new seed to the functions of `random` and to the noted generators."""
-    random.seed()
+    # By itself, `seed` would get 2.5 KB of randomness from the host, in several requests.
+    random.seed(int.from_bytes(os.urandom(_SEED_BYTES), "little"))
     for generator in _of_build.values():
         # A subclass may have a `seed` of its own that needs an argument.
         _seed(generator)

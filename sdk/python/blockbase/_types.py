@@ -202,6 +202,8 @@ def convert(annotation: Any, value: Any, path: str = "") -> Any:
     if kind in _MAPPINGS:
         _expect(value, isinstance(value, dict), path, "an object is expected")
         inner = arguments[1] if arguments else Any
+        if inner is Any:
+            return value
         return {name: convert(inner, item, f"{path}/{name}") for name, item in value.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         try:
@@ -230,7 +232,10 @@ def _convert_items(kind: Any, arguments: tuple[Any, ...], value: Any, path: str)
         _expect(value, len(value) == len(arguments), path, f"{len(arguments)} items are expected")
         inner = arguments
     else:
-        inner = (arguments[0] if arguments else Any,) * len(value)
+        item_type = arguments[0] if arguments else Any
+        if item_type is Any and kind in _LISTS:
+            return value
+        inner = (item_type,) * len(value)
     items = [convert(argument, item, f"{path}/{index}") for index, (argument, item) in enumerate(zip(inner, value))]
     if kind is tuple:
         return tuple(items)
@@ -314,8 +319,20 @@ def _is_record(kind: Any) -> bool:
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or typing.is_typeddict(kind))
 
 
+#: The fields of the dataclasses and TypedDicts that were looked at. Deriving a schema at the build looks at those of each input, so
+#: calls need not resolve annotations again.
+_FIELDS: dict[type, list[tuple[str, Any, bool, Any]]] = {}
+
+
 def _fields(kind: type) -> list[tuple[str, Any, bool, Any]]:
     """Name, type, whether it is required, and default of each field of a dataclass or TypedDict."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = _look_at_fields(kind)
+    return known
+
+
+def _look_at_fields(kind: type) -> list[tuple[str, Any, bool, Any]]:
     if not _is_record(kind):
         raise Unsupported(f"{kind!r} is neither a dataclass nor a TypedDict.")
     hints = typing.get_type_hints(kind, include_extras=True)

@@ -22,6 +22,7 @@ block!(
     bombs::descend,
     bombs::hoard,
     bombs::fill,
+    bombs::churn,
     bombs::flood,
     bombs::result,
     bombs::argue,

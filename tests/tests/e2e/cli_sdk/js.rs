@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use blockbase_tests::{
-    Admin, Answer, Receiver, Reply, ServerBuilder, blockbase, made_once, on_sqlite_first, pack, target_directory,
+    Admin, Answer, Receiver, Reply, ServerBuilder, blockbase, inspect, made_once, on_sqlite_first, pack, target_directory,
 };
 use serde_json::{Value, json};
 
@@ -169,6 +169,36 @@ on_sqlite_first! {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(lines[0]["message"], "drawn { at: \"1970-01-01T00:00:00.000Z\", list: [1, \"two\"] }");
+    }
+
+    #[ignore = "long: a toolchain"]
+    async fn a_reused_instance_keeps_variables_but_no_timers_and_jobs(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let counted = async |action: &str| call(&admin, action, json!({})).await.data()["counted"].as_u64().unwrap();
+        assert_eq!(admin.install("", hello().await).await.status, 201);
+        assert_eq!((counted("count").await, counted("leave").await, counted("count").await), (1, 1, 1), "without reuse");
+
+        let mut manifest = inspect(hello().await).await;
+        manifest["version"] = json!("0.2.0");
+        manifest["instances"] = json!({ "reuse": { "calls": 1000, "seconds": 300 } });
+        let asking = pack(hello().await, manifest).await.unwrap();
+        let upgraded = admin.install("?upgrade=true&allowNewPermissions=true", asking).await;
+        assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        assert_eq!((counted("count").await, counted("leave").await), (1, 2));
+        assert_eq!(call(&admin, "count", json!({})).await.data(), json!({ "counted": 3, "ranLate": [] }), "what was left");
+        // An error of the handler does not end the instance.
+        call(&admin, "refuse", json!({ "code": "conflict" })).await.expect_error(409, "conflict");
+        assert_eq!(counted("count").await, 4);
+        // Numbers are not drawn twice by calls of one instance either.
+        let drawn = call(&admin, "draw", json!({})).await.data();
+        assert_ne!(call(&admin, "draw", json!({})).await.data()["number"], drawn["number"]);
+        assert_eq!(counted("count").await, 5);
+        // Nothing can settle this promise in this instance any more, so the instance ends.
+        call(&admin, "wait_for_what_was_left", json!({})).await.expect_error(500, "action_failed");
+        assert_eq!((counted("count").await, counted("count").await), (1, 2), "after a promise that was lost");
+        // The engine never drops the handle of the clock with which a call slept.
+        assert_eq!((counted("nap").await, counted("count").await), (3, 1), "after a timer that was waited for");
     }
 
     #[ignore = "long: a toolchain"]

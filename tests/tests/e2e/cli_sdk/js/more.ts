@@ -89,3 +89,27 @@ action("fetch", { input: { type: "object" } }, ({ url }) => {
   const response = http.post(url, { hello: "you" }, { headers: { "x-from": "a block" } });
   return { status: response.status, ok: response.ok, kind: response.headers.get("Content-Type"), text: response.text() };
 });
+
+// What one instance keeps. It passes to a later call only if the manifest asks for reuse.
+let counted = 0;
+let left: Promise<void> | undefined;
+const ranLate: string[] = [];
+
+action("count", () => ({ counted: ++counted, ranLate }));
+
+// Leaves timers, and a promise that only one of them settles.
+action("leave", () => {
+  const late = (what: string) => () => {
+    ranLate.push(what);
+  };
+  setTimeout(late("a timer"), 0);
+  left = new Promise<void>((resolve) => setTimeout(resolve, 0)).then(late("a reaction"));
+  return { counted: ++counted };
+});
+
+action("wait_for_what_was_left", () => left);
+
+action("nap", async () => {
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  return { counted: ++counted };
+});
