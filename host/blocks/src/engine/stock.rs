@@ -169,7 +169,7 @@ impl<B, T> Stock<B, T> {
 
     /// Drops one of the instances that have waited too long, or that no call may use any more.
     pub(crate) fn sweep_one(&self, sweeper: Sweeper) -> Swept {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         let now = Instant::now();
         let retired = state.waiting.iter().position(|waiting| waiting.until <= now);
         match retired {

@@ -16,7 +16,7 @@ async fn explained(server: &Server, registry: &Registry, object: &str, condition
     let (object, condition) = (registry.object(object).unwrap(), condition.to_string());
     let plan = planned_in(registry, object, &[("where", condition.as_str()), ("count", "none")]);
     let dialect = dialect(server);
-    let page = explained_statement(server, sql::list(dialect, &plan)).await;
+    let page = explained_statement(server, sql::list(dialect, &plan, None)).await;
     [page, explained_statement(server, sql::count(dialect, object, &plan.selection)).await]
 }
 
