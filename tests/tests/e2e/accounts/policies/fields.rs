@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::accounts::roles::{key, role, user};
 use crate::events::Stream;
+use crate::mcp::Client;
 
 /// People of a company, with their boss, their salary and their skills.
 async fn define(admin: &Admin<'_>) {
@@ -148,6 +149,21 @@ on_both_engines! {
         assert!(whole["components"]["schemas"]["Person"]["properties"]["salary"].is_object());
         let described = tool(&clerk, "get_object", json!({ "object_name": "person" })).await;
         assert!(described.contains("department_id") && !described.contains("salary") && !described.contains("created_at"), "{described}");
+        // No part of a description names the hidden fields, not even in an enum, a type of conditions or an example.
+        let texts = "name description";
+        let types = format!("{{ __schema {{ types {{ {texts} fields {{ {texts} args {{ {texts} }} }} inputFields {{ {texts} }} enumValues {{ {texts} }} }} }} }}");
+        let tools = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+        for (what, of_clerk, of_admin) in [
+            ("OpenAPI", document.to_string(), whole.to_string()),
+            ("GraphQL", graphql(&clerk, &types).await.to_string(), graphql(&admin, &types).await.to_string()),
+            ("objects", clerk.get("/api/v1/data").await.text, String::new()),
+            ("tools", Client::of(&clerk).send(tools).await.text, String::new()),
+        ] {
+            for hidden in ["salary", "budget", "Salary", "Budget"] {
+                assert!(!of_clerk.contains(hidden), "{what}: {hidden}");
+            }
+            assert!(of_admin.is_empty() || (of_admin.contains("salary") && of_admin.contains("budget")), "{what}");
+        }
         // Callers who may read `objects` see the whole schema, and still not the values.
         role(&admin, "designer", json!([
             { "resource": "objects", "actions": ["read"] },
