@@ -522,6 +522,35 @@ on_both_engines! {
         reader.get("/api/v1/data/department?budget=5").await.expect_error(400, "unknown_field");
     }
 
+    async fn a_list_that_names_what_is_gone_gives_its_holder_nothing_to_give(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let most = json!({ "resource": "person", "actions": ["read"], "fields": { "read": { "except": ["salary", "skills"] } } });
+        let names = json!({ "resource": "person", "actions": ["read"], "fields": { "read": ["name"] } });
+        role(&admin, "lead", json!([
+            { "resource": "roles", "actions": ["create", "read", "update"] },
+            { "resource": "users", "actions": ["read", "update"] },
+            most,
+        ])).await;
+        role(&admin, "peer", json!([most])).await;
+        role(&admin, "namer", json!([names])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let (_, ann) = user(&admin, "ann", None).await;
+        let (_, ben) = user(&admin, "ben", Some("namer")).await;
+        let make = async |name: &str| lead.post("/api/v1/roles", json!({ "name": name, "permissions": [names] })).await.status;
+        let give = async |name: &str| lead.post(&format!("/api/v1/users/{ann}/roles"), json!({ "roleId": name })).await.status;
+        let act_on_ben = async || lead.patch(&format!("/api/v1/users/{ben}"), json!({ "name": "Ben" })).await.status;
+        assert_eq!((make("first").await, give("namer").await, act_on_ben().await), (201, 200, 200));
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann}/roles/namer")).await.status, 204);
+        // The lists name a relation that is deleted with the object on its other side, so they give nothing any more.
+        assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
+        assert_eq!((make("second").await, give("namer").await, act_on_ben().await), (403, 403, 403));
+        lead.patch("/api/v1/roles/peer", json!({ "permissions": [names] })).await.expect_error(403, "forbidden");
+        // Nobody needs a right for a grant that gives nothing.
+        assert_eq!(give("peer").await, 200);
+        assert_eq!(lead.patch("/api/v1/roles/peer", json!({ "description": "of the past" })).await.status, 200);
+    }
+
     async fn links_are_read_where_a_grant_reaches_the_row_and_lists_their_key(server: Server) {
         let World { admin, people: [ada, _, cleo], .. } = world(&server).await;
         role(&admin, "lead", json!([
