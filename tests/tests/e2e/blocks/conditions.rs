@@ -168,6 +168,30 @@ on_both_engines! {
         assert_eq!(titles(&ann).await, ["a"]);
     }
 
+    async fn a_list_that_names_what_is_gone_is_no_consent(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let ask = |fields: Value| json!([{ "resource": "task", "actions": ["read"], "fields": { "read": fields } }]);
+        let (most, title) = (ask(json!({ "except": ["points", "labels"] })), ask(json!(["title"])));
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        assert_eq!(installed(&admin, "", most.clone()).await.status, 201);
+        let narrower = version("1.1.0", title).await;
+        let planned = admin.install("?upgrade=true&dryRun=true", narrower.clone()).await;
+        assert_eq!((planned.status, &planned.json()["report"]["newPermissions"]["data"]), (200, &json!([])), "{}", planned.text);
+        // The list names a relation that is deleted with the object on its other side, so it gives the block nothing.
+        assert_eq!(admin.delete("/api/v1/objects/label?cascade=true").await.status, 204);
+        admin.make("task", json!({ "title": "a" })).await;
+        let seen = run(&admin, json!({ "op": "query", "object": "task", "json": "{}" })).await;
+        assert_eq!(seen["done"]["data"], json!([]), "{seen}");
+        admin.install("?upgrade=true", narrower.clone()).await.expect_error(409, "new_permissions");
+        // Another upload of the installed file asks for nothing new.
+        let same = admin.install("?upgrade=true", version("1.0.0", most).await).await;
+        assert_eq!(same.status, 200, "{}", same.text);
+        assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", narrower).await.status, 200);
+        assert_eq!(titles(&admin).await, ["a"]);
+    }
+
     async fn nobody_consents_to_rows_that_they_do_not_hold(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
