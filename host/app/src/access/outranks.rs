@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::{Action, Grant, Permissions, Variables};
+use blockbase_query::{Action, Grant, GrantContext, Permissions, Variables};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, KeyHolder, RoleRow, UserRow};
 
@@ -25,8 +25,9 @@ impl Caller {
     ///
     /// # Errors
     /// `forbidden`.
-    fn require_rights(&self, as_what: &str, rights: &Permissions) -> Result<()> {
-        let Some(missing) = self.rights().first_not_held(rights) else { return Ok(()) };
+    fn require_rights(&self, grant_context: &GrantContext<'_>, as_what: &str, rights: &Permissions) -> Result<()> {
+        let (held, rights) = (self.rights().with_meaning(grant_context), rights.with_meaning(grant_context));
+        let Some(missing) = held.first_not_held(&rights) else { return Ok(()) };
         let message = match self.holds(Resource::Roles, Action::Read) {
             true => {
                 let action = missing.actions.first().map_or("", |action| action.name());
@@ -62,15 +63,18 @@ impl App {
         if caller.has_all_rights() || caller.is_session_of(&user.id) {
             return Ok(());
         }
+        let registry = self.registry();
+        let grant_context = self.grant_context(&registry);
         let mut held = Vec::new();
         for role in connection.roles_of(&user.id).await? {
             held.extend(grants(&role.permissions)?);
         }
-        caller.require_rights("This user", &Permissions::new(held, Some(user.id.clone())))?;
+        caller.require_rights(&grant_context, "This user", &Permissions::new(held, Some(user.id.clone())))?;
         let mut seen = HashSet::new();
         for holder in connection.api_keys_of_user(&user.id).await? {
             if seen.insert((holder.role.id.clone(), holder.key.maker.clone())) {
-                caller.require_rights("An API key of this user", &self.rights_of_key(connection, &holder).await?)?;
+                let rights = self.rights_of_key(connection, &holder).await?;
+                caller.require_rights(&grant_context, "An API key of this user", &rights)?;
             }
         }
         Ok(())
@@ -87,13 +91,15 @@ impl App {
         if caller.has_all_rights() {
             return Ok(());
         }
-        caller.require_rights("This role", &of_somebody(grants(&role.permissions)?))?;
+        let registry = self.registry();
+        let grant_context = self.grant_context(&registry);
+        caller.require_rights(&grant_context, "This role", &of_somebody(grants(&role.permissions)?))?;
         let themselves = caller.actor_id().filter(|id| caller.is_session_of(id)).unwrap_or_default();
         let mut held = Vec::new();
         for role in connection.roles_beside(&role.id, themselves).await? {
             held.extend(grants(&role.permissions)?);
         }
-        caller.require_rights("A user who has this role", &of_somebody(held))
+        caller.require_rights(&grant_context, "A user who has this role", &of_somebody(held))
     }
 
     /// Requires the present rights of a key. A user's session may always act on a key that acts as that user.
@@ -106,7 +112,8 @@ impl App {
         if caller.has_all_rights() || caller.is_session_of(&holder.user.id) {
             return Ok(());
         }
-        caller.require_rights("This API key", &self.rights_of_key(connection, holder).await?)
+        let rights = self.rights_of_key(connection, holder).await?;
+        caller.require_rights(&self.grant_context(&self.registry()), "This API key", &rights)
     }
 
     /// The present rights of a key. For a suspended key, these are the rights that it can have after somebody has adopted it.

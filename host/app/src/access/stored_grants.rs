@@ -18,7 +18,8 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 ///
 /// # Errors
 /// The error in a condition or in a list of fields, with its place. `forbidden` for a condition on related records of an object,
-/// if the caller may not read every record of that object.
+/// if the caller may not read every record of that object. `forbidden` also for a condition on records of which the caller may
+/// read none.
 pub(crate) fn stored_grants(
     caller: &Caller,
     grant_context: &GrantContext<'_>,
@@ -32,7 +33,7 @@ pub(crate) fn stored_grants(
         let [rows, check] = clauses.map(|(clause, name)| match clause {
             None => Ok(None),
             Some(clause) => {
-                stored_clause(caller, grant_context, known, &grant.resource, clause).map(Some).map_err(|error| at(error, name))
+                stored_clause(caller, grant_context, known, &grant, clause).map(Some).map_err(|error| at(error, name))
             }
         });
         let fields = grant
@@ -71,9 +72,10 @@ fn stored_clause(
     caller: &Caller,
     grant_context: &GrantContext<'_>,
     known: &Registry,
-    resource: &str,
+    grant: &Grant,
     clause: &Clause,
 ) -> Result<Clause> {
+    let resource = grant.resource.as_str();
     let (registry, now) = (grant_context.registry, grant_context.now);
     let object = object_of(registry, resource)?;
     let known_object = object_of(known, resource)?;
@@ -91,14 +93,25 @@ fn stored_clause(
     let variables = || Variables::of_somebody(now);
     let reading = Reading { registry: known, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
     let condition = read_condition(known_object, clause.text(), &reading)?;
-    if let Ok(reads) = caller.access_to(grant_context, resource, Action::Read)
-        && let Some(seen) = reads.seen()
-        && let Some(name) = tested_in_part(&condition, seen)
-    {
-        let message = format!("A condition on `{name}` needs the permission to read it in every record that you reach.");
-        return Err(Error::new(Code::Forbidden, message));
+    match caller.access_to(grant_context, resource, Action::Read) {
+        Ok(reads) => {
+            if let Some(name) = reads.seen().and_then(|seen| tested_in_part(&condition, seen)) {
+                let message = format!("A condition on `{name}` needs the permission to read it in every record that you reach.");
+                return Err(Error::new(Code::Forbidden, message));
+            }
+        }
+        // Whether a change is refused would show whether the record meets the condition. The values of a new record are known.
+        Err(_) if grant.actions.iter().any(|action| *action != Action::Create) && depends_on_records(&condition) => {
+            let message = format!("A condition on records of `{resource}` needs the permission to read them.");
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        Err(_) => {}
     }
     clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
+}
+
+fn depends_on_records(condition: &Condition) -> bool {
+    !condition.is_true() && !condition.is_false()
 }
 
 /// Returns a field or relation that a condition tests, if the condition's author may not read it in every row.

@@ -101,14 +101,15 @@ impl ActsLater for MadeApiKeys {
 
     fn carried<'a>(
         &'a self,
-        _app: &'a App,
+        app: &'a App,
         connection: &'a mut Connection,
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
-            caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)
+            let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
+            caller.covers(&app.grant_context(&app.registry()), &carried)
         })
     }
 
@@ -192,7 +193,7 @@ impl App {
                         app.require_rights_of_user(connection, &caller, &user).await?;
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
-                    caller.covers(&carried_by_role(&role, is_own)?)?;
+                    caller.covers(&app.grant_context(&app.registry()), &carried_by_role(&role, is_own)?)?;
                     if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
                         let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");
                         return Err(Error::new(Code::Conflict, message));
@@ -238,7 +239,8 @@ impl App {
                         caller.require(Resource::Users, Action::Update)?;
                         app.require_rights_of_user(connection, &caller, &holder.user).await?;
                     }
-                    caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)?;
+                    let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
+                    caller.covers(&app.grant_context(&app.registry()), &carried)?;
                     let chain = chain_of(connection, &maker).await?;
                     if chain.contains(&id) {
                         let message = "The key of this request has its rights from the key that it would adopt. Use a session.";

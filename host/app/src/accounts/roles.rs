@@ -189,7 +189,7 @@ impl App {
         let known = self.known_to(caller, &registry);
         let permissions =
             stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
-        caller.covers(&permissions)?;
+        caller.covers(&self.grant_context(&registry), &permissions)?;
         let role = RoleRow {
             id: self.clock.id(now).to_string(),
             name,
@@ -243,7 +243,7 @@ impl App {
                         rename(connection, &mut role, name).await?;
                     }
                     if let Some(permissions) = changes.permissions {
-                        set_permissions(connection, &caller, &mut role, &permissions, now).await?;
+                        set_permissions(&app, connection, &caller, &mut role, &permissions, now).await?;
                     }
                     role.description = changes.description.unwrap_or(role.description);
                     role.updated_at = now;
@@ -307,21 +307,25 @@ async fn rename(connection: &mut Connection, role: &mut RoleRow, name: String) -
 /// # Errors
 /// `forbidden` if a new grant has a right that the caller lacks; `conflict` for the role `admin`.
 async fn set_permissions(
+    app: &App,
     connection: &mut Connection,
     caller: &Caller,
     role: &mut RoleRow,
     permissions: &[Grant],
     now: i64,
 ) -> Result<()> {
+    let registry = app.registry();
+    let grant_context = app.grant_context(&registry);
     let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
+    let present = present.with_meaning(&grant_context);
     let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
-    caller.covers(&added)?;
+    caller.covers(&grant_context, &added)?;
     let own = caller.actor_id().unwrap_or_default();
     if connection.has_keys_of_others(&role.id, own).await? {
         // For keys with this role, own rows are those of the keys' users. So the caller needs these grants for all rows, as when
         // such a key is made.
         let for_all: Vec<Grant> = added.into_iter().map(Grant::for_all).collect();
-        caller.covers(&for_all)?;
+        caller.covers(&grant_context, &for_all)?;
     }
     let text = serde_json::to_string(permissions).map_err(Error::internal)?;
     if role.name == ADMIN && text != role.permissions {

@@ -103,10 +103,10 @@ fn checked_name(name: String) -> Result<String> {
 }
 
 /// Gives a user a role, if the caller has all rights of the role. The caller of this function has locked the accounts.
-async fn give(connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
+async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
     // Held: what the role gives does not change until it is given.
     let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
-    caller.covers(&grants(&role.permissions)?)?;
+    caller.covers(&app.grant_context(&app.registry()), &grants(&role.permissions)?)?;
     if connection.roles_count_beside(user_id, &role.id).await? >= ROLES_OF_USER_MAX {
         let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
         return Err(Error::new(Code::Conflict, message));
@@ -313,7 +313,7 @@ impl App {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_rights_of_user(connection, &caller, &user).await?;
-                give(connection, &caller, &user_id, &role).await?;
+                give(&app, connection, &caller, &user_id, &role).await?;
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
         })

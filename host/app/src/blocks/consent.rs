@@ -228,6 +228,19 @@ impl ActsLater for MadeBlocks {
 }
 
 impl App {
+    /// The rights that a version asks for in addition to the installed one. A permission that lists a field that no longer exists
+    /// gives nothing, so it is not compared.
+    pub(super) fn added_to(&self, installed: &Manifest, asked: &Manifest) -> NewPermissions {
+        let registry = self.registry();
+        let grant_context = self.grant_context(&registry);
+        let with_meaning = |manifest: &Manifest| {
+            let mut manifest = manifest.clone();
+            manifest.permissions.data.retain(|permission| grant_context.has_fields_of(&permission.grant()));
+            manifest
+        };
+        additions(&with_meaning(installed), &with_meaning(asked))
+    }
+
     /// Checks that the caller has the rights that the block gets.
     pub(crate) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !self.settings.require_auth {

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::conditions::shown;
-use super::consent::{NewPermissions, additions};
+use super::consent::NewPermissions;
 use super::differences::{Difference, differences};
 use super::install::{check_beside_others, check_secrets};
 use super::names::check_actions;
@@ -100,7 +100,7 @@ impl App {
         problems.extend(refused);
         // Only callers with read on blocks see the installed version. Every caller who may install sees what the new version adds.
         let may_read = caller.holds(Resource::Blocks, Action::Read);
-        let added = present.as_ref().map(|present| additions(&present.manifest, &asked));
+        let added = present.as_ref().map(|present| self.added_to(&present.manifest, &asked));
         let registry = self.registry();
         let changes = match (&present, &added) {
             (Some(present), Some(added)) => {

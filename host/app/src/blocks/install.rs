@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::BlockAnswer;
 use super::conditions::shown;
-use super::consent::{NewPermissions, additions};
+use super::consent::NewPermissions;
 use super::names::check_actions;
 use crate::App;
 use crate::access::makers::keep_maker;
@@ -140,7 +140,7 @@ impl App {
         };
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
-        let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
+        let added = present.as_ref().map(|present| self.added_to(&present.manifest, &manifest)).unwrap_or_default();
         let asked_for = added.parts().join(", ");
         if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
             let message = format!("The new version asks for more than the installed one has ({asked_for}).");

@@ -1,7 +1,8 @@
 //! Gives a stored event to a block's handler once more, at a caller's request.
 //!
 //! The call has the same rights, limits, causation depth and log as any other call: the rights are those of the block, limited to
-//! those of its maker. Only the ledger does not record it. The handler gets only events that a delivery would bring to it.
+//! those of its maker. Only the ledger does not record it. The handler gets only events that a delivery would bring to it, and the
+//! same parts of them. The caller needs to see the event, or a part of it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,7 +88,7 @@ impl App {
         }
         let block = self.installed(block)?;
         let subscriptions = self.served_by(&block, handler, request.consumer.as_deref())?;
-        let event = self.visible_event(caller, &request.event_id).await?.ok_or_else(|| {
+        let event = self.event_seen_in_part(caller, &request.event_id).await?.ok_or_else(|| {
             let message = "The outbox does not hold this event, or you may not see it.";
             Error::new(Code::NotFound, message)
         })?;

@@ -449,6 +449,21 @@ impl App {
     /// Returns the event with this id, with the parts that the caller may see. `None` if the outbox does not have it, or if the caller may
     /// not see it.
     pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
+        match self.stored_event(caller, id).await? {
+            Some(event) => self.shown_event(caller, None, &event).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the complete event with this id, if the caller may see a part of it. The rights of others are decided by the complete
+    /// event: a condition must not test a value that is null only because the caller may not read it.
+    pub(crate) async fn event_seen_in_part(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
+        let Some(event) = self.stored_event(caller, id).await? else { return Ok(None) };
+        Ok(self.shown_event(caller, None, &event).await?.map(|_| event))
+    }
+
+    /// Returns the complete event with this id, whatever the caller may see of it.
+    async fn stored_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
         let id = id.to_ascii_lowercase();
         // The read is a scan, because the event may be large even if an index finds it.
         let event = self
@@ -461,10 +476,7 @@ impl App {
                 })
             })
             .await?;
-        match event {
-            Some(event) => self.shown_event(caller, None, &Arc::new(event)).await,
-            None => Ok(None),
-        }
+        Ok(event.map(Arc::new))
     }
 
     /// The newest requested events that the caller may see, the newest first, as a JSON list of envelopes.

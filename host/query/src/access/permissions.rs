@@ -1,5 +1,6 @@
 //! Everything that a caller may do, by the grants of their roles.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Actions {
 }
 
 /// The rights that all grants on one resource give together.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Rights {
     /// Actions on every row.
     all: Actions,
@@ -47,7 +48,7 @@ struct Rights {
 }
 
 /// The rights of a grant that has a condition or lists fields.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Conditional {
     actions: Actions,
     rows: Vec<Part>,
@@ -62,7 +63,7 @@ impl Conditional {
 }
 
 /// Grants by resource, with each right only once. A decision is a look-up, so its cost does not depend on the number of grants.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Grants {
     /// Rights on the resource `*`.
     everywhere: Rights,
@@ -176,6 +177,24 @@ impl Permissions {
         self.limit = Some(limit);
         self.compiled = Arc::default();
         self
+    }
+
+    /// The same rights without the grants that list a field that no longer exists. These grants give their holder nothing, so the
+    /// holder has nothing of them to give to others.
+    pub fn with_meaning(&self, grant_context: &GrantContext<'_>) -> Cow<'_, Permissions> {
+        let limit = self.limit.as_ref().map(|limit| limit.with_meaning(grant_context));
+        let has_meaning = |resource: &str, given: &Conditional| grant_context.have_fields(resource, &given.listed);
+        let mut named = self.grants.named.iter();
+        let is_broken = named.any(|(resource, rights)| !rights.conditional.iter().all(|given| has_meaning(resource, given)));
+        if !is_broken && !matches!(limit, Some(Cow::Owned(_))) {
+            return Cow::Borrowed(self);
+        }
+        let mut grants = Grants::clone(&self.grants);
+        for (resource, rights) in &mut grants.named {
+            rights.conditional.retain(|given| has_meaning(resource, given));
+        }
+        let limit = limit.map(|limit| Arc::new(limit.into_owned()));
+        Cow::Owned(Permissions { grants: Arc::new(grants), limit, compiled: Arc::default(), ..self.clone() })
     }
 
     /// Whether everything is allowed without a check.

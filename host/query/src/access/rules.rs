@@ -187,6 +187,17 @@ impl GrantContext<'_> {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
     }
 
+    /// Whether every field exists that a stored grant lists. Otherwise the grant gives nothing.
+    pub fn has_fields_of(&self, grant: &Grant) -> bool {
+        self.have_fields(&grant.resource, &Listed::of(grant.fields.as_ref()))
+    }
+
+    /// Whether every field exists that the lists of a grant on `resource` name.
+    pub(super) fn have_fields(&self, resource: &str, listed: &Listed) -> bool {
+        let object = self.registry.object(resource).filter(|_| !listed.are_all());
+        object.is_none_or(|object| listed.has_meaning(&self.shapes.numbers(self.registry, object)))
+    }
+
     fn read(&self, object: &Object, clause: &Clause, subject: &Variables) -> Option<Condition> {
         let named = clause.named(self.registry, object)?;
         let variables = || Variables { now: self.now, ..subject.clone() };

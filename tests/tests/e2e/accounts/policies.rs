@@ -272,6 +272,40 @@ on_both_engines! {
         assert_eq!(shown["labels"].as_array().unwrap().len(), 1, "{shown}");
     }
 
+    async fn records_that_change_along_with_another_need_no_grant(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for (object, on_delete) in [("note", "cascade"), ("pin", "set_null")] {
+            admin.define(object, json!([{ "name": "text", "type": "text" }])).await;
+            admin.relate(json!({ "name": "task", "kind": "many_to_one", "source": object, "target": "task", "onDelete": on_delete })).await;
+        }
+        role(&admin, "cleaner", json!([
+            { "resource": "task", "actions": ["read", "delete"], "where": { "state": "done" } },
+            { "resource": "note", "actions": ["read", "delete"], "where": { "text": "seen" } },
+            { "resource": "pin", "actions": ["read"], "where": { "text": "seen" } },
+            { "resource": "events", "actions": ["read"] },
+        ])).await;
+        let (cleaner, _) = user(&admin, "cleaner", Some("cleaner")).await;
+        let task = admin.make("task", json!({ "title": "a", "state": "done" })).await;
+        for object in ["note", "pin"] {
+            for text in ["seen", "hidden"] {
+                admin.make(object, json!({ "text": text, "task_id": task })).await;
+            }
+        }
+        assert_eq!(cleaner.delete(&path(&task)).await.status, 204);
+        assert_eq!(admin.get("/api/v1/data/note").await.data(), json!([]));
+        let pins = admin.get("/api/v1/data/pin").await.data();
+        assert_eq!(pins.as_array().unwrap().len(), 2);
+        assert!(pins.as_array().unwrap().iter().all(|pin| pin["task_id"] == Value::Null), "{pins}");
+        // The events of the hidden records stay hidden.
+        for (query, of_cleaner, of_admin) in [("topic=data.note.deleted", 1, 2), ("topic=data.pin.updated", 1, 2), ("topic=data.task.deleted", 1, 1)] {
+            for (who, number) in [(&cleaner, of_cleaner), (&admin, of_admin)] {
+                let events = who.get(&format!("/api/v1/events?{query}")).await.data();
+                assert_eq!(events.as_array().unwrap().len(), number, "{query}: {events}");
+            }
+        }
+    }
+
     async fn variables_are_the_callers_own(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

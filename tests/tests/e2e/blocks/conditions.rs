@@ -168,6 +168,30 @@ on_both_engines! {
         assert_eq!(titles(&ann).await, ["a"]);
     }
 
+    async fn a_list_that_names_what_is_gone_is_no_consent(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let ask = |fields: Value| json!([{ "resource": "task", "actions": ["read"], "fields": { "read": fields } }]);
+        let (most, title) = (ask(json!({ "except": ["points", "labels"] })), ask(json!(["title"])));
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        assert_eq!(installed(&admin, "", most.clone()).await.status, 201);
+        let narrower = version("1.1.0", title).await;
+        let planned = admin.install("?upgrade=true&dryRun=true", narrower.clone()).await;
+        assert_eq!((planned.status, &planned.json()["report"]["newPermissions"]["data"]), (200, &json!([])), "{}", planned.text);
+        // The list names a relation that is deleted with the object on its other side, so it gives the block nothing.
+        assert_eq!(admin.delete("/api/v1/objects/label?cascade=true").await.status, 204);
+        admin.make("task", json!({ "title": "a" })).await;
+        let seen = run(&admin, json!({ "op": "query", "object": "task", "json": "{}" })).await;
+        assert_eq!(seen["done"]["data"], json!([]), "{seen}");
+        admin.install("?upgrade=true", narrower.clone()).await.expect_error(409, "new_permissions");
+        // Another upload of the installed file asks for nothing new.
+        let same = admin.install("?upgrade=true", version("1.0.0", most).await).await;
+        assert_eq!(same.status, 200, "{}", same.text);
+        assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", narrower).await.status, 200);
+        assert_eq!(titles(&admin).await, ["a"]);
+    }
+
     async fn nobody_consents_to_rows_that_they_do_not_hold(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
@@ -367,5 +391,53 @@ on_both_engines! {
         let mut heard: Vec<&Value> = heard.as_array().unwrap().iter().map(|one| &one["event"]).collect();
         heard.sort_by_key(|event| event.to_string());
         assert_eq!(heard, handed.iter().map(|entry| &entry["eventId"]).collect::<Vec<_>>());
+    }
+
+    async fn a_replay_is_judged_as_the_maker_of_the_block_like_a_delivery(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }, { "name": "kind", "type": "text" }])).await;
+        let fields = ["event", "tag", "actor"].map(|name| json!({ "name": name, "type": "text" }));
+        admin.define("heard", json!(fields)).await;
+        let public = json!({ "resource": "note", "actions": ["read"], "where": { "_not": { "kind": "secret" } } });
+        let creates = json!({ "resource": "heard", "actions": ["create"] });
+        let manages = ["blocks", "events"].map(|resource| json!({ "resource": resource, "actions": ["manage"] }));
+        role(&admin, "maker", json!([manages[0], manages[1], public, creates])).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let file = test_block("listener").await;
+        let mut manifest = inspect(file.clone()).await;
+        manifest["subscriptions"] =
+            json!([{ "event": "data.note.#", "consumer": "listener:first", "handler": "hear", "config": { "tag": "first" } }]);
+        manifest["permissions"]["data"] = json!([public, creates]);
+        let installed = maker.install("", pack(file, manifest).await.unwrap()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        // The operator knows the field `kind`, but cannot read it in any of these notes.
+        role(&admin, "operator", json!([
+            { "resource": "blocks", "actions": ["update"] },
+            { "resource": "events", "actions": ["read"] },
+            { "resource": "note", "actions": ["read"], "fields": { "read": ["title"] } },
+            { "resource": "note", "actions": ["read"], "where": { "title": "known" } },
+        ])).await;
+        let (operator, _) = user(&admin, "operator", Some("operator")).await;
+        let mut events = Vec::new();
+        for (title, kind) in [("a", "plain"), ("b", "secret")] {
+            admin.make("note", json!({ "title": title, "kind": kind })).await;
+            let event = operator.get("/api/v1/events?topic=data.note.created&limit=1").await.data()[0].clone();
+            let after = &event["payload"]["after"];
+            assert_eq!((&after["title"], &after["kind"]), (&json!(title), &Value::Null), "{event}");
+            events.push(event["id"].as_str().unwrap().to_owned());
+        }
+        let is_settled = |entries: &[Value]| entries.len() == 2 && entries.iter().all(|entry| entry["status"] == "delivered");
+        ledger_until(&admin, "consumer=listener:first", is_settled).await;
+        let replay = async |event: &str| {
+            operator.post("/api/v1/blocks/listener/handlers/hear/replay", json!({ "eventId": event })).await
+        };
+        let again = replay(&events[0]).await;
+        assert_eq!((again.status, &again.data()["ok"]), (200, &json!(true)), "{}", again.text);
+        // The maker may not read the second note. Its kind is null only for the operator, so the condition fails all the same.
+        replay(&events[1]).await.expect_error(409, "conflict");
+        let heard = admin.get("/api/v1/data/heard").await.data();
+        let heard: Vec<&Value> = heard.as_array().unwrap().iter().map(|one| &one["event"]).collect();
+        assert_eq!(heard, [&json!(events[0]), &json!(events[0])]);
     }
 }

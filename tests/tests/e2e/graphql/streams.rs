@@ -133,6 +133,19 @@ on_both_engines! {
             let shown = (&payload["op"], &payload["before"], &payload["after"], &payload["diff"]);
             assert_eq!(shown, (&json!(op), &before, &after, &diff), "{event}");
         }
+        // The open stream follows a change of the role: other rows and other fields.
+        let grants = json!([
+            { "resource": "data", "actions": ["read"] },
+            { "resource": "task", "actions": ["read"], "where": { "done": true }, "fields": { "read": ["done", "priority"] } },
+        ]);
+        assert_eq!(admin.patch("/api/v1/roles/anns", json!({ "permissions": grants })).await.status, 200);
+        admin.make("task", json!({ "title": "hidden now" })).await;
+        admin.patch(&format!("/api/v1/data/task/{seen}"), json!({ "title": "renamed", "priority": 4 })).await.data();
+        let event = stream.next().await;
+        let payload = &event["data"]["events"]["payload"];
+        let image = |priority: i64| json!({ "id": seen, "done": true, "priority": priority });
+        assert_eq!((&payload["before"], &payload["after"]), (&image(3), &image(4)), "{event}");
+        assert_eq!(payload["diff"], json!({ "priority": { "before": 3, "after": 4 } }), "{event}");
     }
 
     async fn a_single_connection_is_its_owners(server: Server) {

@@ -1,9 +1,6 @@
 //! Random grants with conditions, checks and fields. A reference computes each response and each event, and the test compares
 //! them.
 //!
-//! Comments that begin with "A known difference" mark places where the server does not do what the specification says. At these
-//! places, the reference does the same as the server.
-//!
 //! If a test fails, it prints the caller's grants and the smallest failing request that it could find. `BLOCKBASE_GRANTS_SEED`
 //! runs a single seed, and `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
 

@@ -54,9 +54,9 @@ fn invalid(field: &str, message: String) -> Error {
 ///
 /// # Errors
 /// The errors of [`give`], with the role's index.
-async fn give_all(connection: &mut Connection, caller: &Caller, user_id: &str, roles: &[String]) -> Result<()> {
+async fn give_all(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, roles: &[String]) -> Result<()> {
     for (index, role) in roles.iter().enumerate() {
-        let given = give(connection, caller, user_id, role).await;
+        let given = give(app, connection, caller, user_id, role).await;
         given.map_err(|error| match error.code {
             Code::ForeignKeyViolation => invalid("roles", format!("`roles` at index {index}: there is no role `{role}`.")),
             Code::Forbidden | Code::Conflict => error.within(format_args!("`roles` at index {index}")).with_field("roles"),
@@ -123,7 +123,7 @@ impl App {
                     // The configured role may not exist yet. The server logged a warning about this at boot.
                     connection.give_role_named(&user.id, &role).await?;
                 }
-                give_all(connection, &caller, &user.id, &new.roles).await?;
+                give_all(&app, connection, &caller, &user.id, &new.roles).await?;
                 if is_first && !is_admin(connection, &user.id).await? {
                     return Err(Error::new(
                         Code::SetupRequired,

@@ -210,7 +210,9 @@ on_both_engines! {
             changed.expect_error(404, "not_found");
             let deleted = server.send(with("DELETE")).await;
             deleted.expect_error(404, "not_found");
-            answers.push((changed.text.replace(id, "the id"), deleted.text.replace(id, "the id")));
+            let read = server.send(visitor.request("GET", &path(id)).header("if-none-match", version)).await;
+            read.expect_error(404, "not_found");
+            answers.push([changed, deleted, read].map(|answer| answer.text.replace(id, "the id")));
         }
         let mut batches = Vec::new();
         for (id, version) in [(&*hidden, &*version), (&*hidden, "\"stale\""), (MISSING, "\"stale\"")] {

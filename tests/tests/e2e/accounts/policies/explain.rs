@@ -34,6 +34,15 @@ on_both_engines! {
         let all = admin.post("/api/v1/roles/admin/explain", of("read", &c)).await.data();
         assert_eq!((&all["condition"], &all["passes"]), (&json!({}), &json!(true)), "{all}");
 
+        // Users are explained like the records of any object.
+        role(&admin, "self", json!([{ "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
+        let admin_id = admin.get("/api/v1/me").await.json()["userId"].clone();
+        for (id, passes) in [(json!(ann_id), true), (admin_id, false)] {
+            let of_users = json!({ "userId": ann_id, "object": "users", "action": "read", "id": id });
+            let shown = admin.post("/api/v1/roles/self/explain", of_users).await.data();
+            assert_eq!((&shown["grants"][0]["rowPolicy"], &shown["passes"]), (&json!("own"), &json!(passes)), "{shown}");
+        }
+
         let missing = "20000000-0000-4000-8000-000000000000";
         explain(of("read", missing)).await.expect_error(404, "not_found");
         explain(of("read", "x")).await.expect_error(404, "not_found");

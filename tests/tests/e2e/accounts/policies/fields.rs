@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::accounts::roles::{key, role, user};
 use crate::data::conditions::encoded;
 use crate::events::Stream;
+use crate::mcp::Client;
 
 /// People of a company, with their boss, their salary and their skills.
 async fn define(admin: &Admin<'_>) {
@@ -161,6 +162,21 @@ on_both_engines! {
         assert!(whole["components"]["schemas"]["Person"]["properties"]["salary"].is_object());
         let described = tool(&clerk, "get_object", json!({ "object_name": "person" })).await;
         assert!(described.contains("department_id") && !described.contains("salary") && !described.contains("created_at"), "{described}");
+        // No part of a description names the hidden fields, not even in an enum, a type of conditions or an example.
+        let texts = "name description";
+        let types = format!("{{ __schema {{ types {{ {texts} fields {{ {texts} args {{ {texts} }} }} inputFields {{ {texts} }} enumValues {{ {texts} }} }} }} }}");
+        let tools = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+        for (what, of_clerk, of_admin) in [
+            ("OpenAPI", document.to_string(), whole.to_string()),
+            ("GraphQL", graphql(&clerk, &types).await.to_string(), graphql(&admin, &types).await.to_string()),
+            ("objects", clerk.get("/api/v1/data").await.text, String::new()),
+            ("tools", Client::of(&clerk).send(tools).await.text, String::new()),
+        ] {
+            for hidden in ["salary", "budget", "Salary", "Budget"] {
+                assert!(!of_clerk.contains(hidden), "{what}: {hidden}");
+            }
+            assert!(of_admin.is_empty() || (of_admin.contains("salary") && of_admin.contains("budget")), "{what}");
+        }
         // Callers who may read `objects` see the whole schema, and still not the values.
         role(&admin, "designer", json!([
             { "resource": "objects", "actions": ["read"] },
@@ -517,6 +533,35 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/roles/{id}")).await.data()["permissions"][0]["broken"], true);
         assert_eq!(reader.get("/api/v1/data/department").await.data(), json!([]));
         reader.get("/api/v1/data/department?budget=5").await.expect_error(400, "unknown_field");
+    }
+
+    async fn a_list_that_names_what_is_gone_gives_its_holder_nothing_to_give(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let most = json!({ "resource": "person", "actions": ["read"], "fields": { "read": { "except": ["salary", "skills"] } } });
+        let names = json!({ "resource": "person", "actions": ["read"], "fields": { "read": ["name"] } });
+        role(&admin, "lead", json!([
+            { "resource": "roles", "actions": ["create", "read", "update"] },
+            { "resource": "users", "actions": ["read", "update"] },
+            most,
+        ])).await;
+        role(&admin, "peer", json!([most])).await;
+        role(&admin, "namer", json!([names])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let (_, ann) = user(&admin, "ann", None).await;
+        let (_, ben) = user(&admin, "ben", Some("namer")).await;
+        let make = async |name: &str| lead.post("/api/v1/roles", json!({ "name": name, "permissions": [names] })).await.status;
+        let give = async |name: &str| lead.post(&format!("/api/v1/users/{ann}/roles"), json!({ "roleId": name })).await.status;
+        let act_on_ben = async || lead.patch(&format!("/api/v1/users/{ben}"), json!({ "name": "Ben" })).await.status;
+        assert_eq!((make("first").await, give("namer").await, act_on_ben().await), (201, 200, 200));
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann}/roles/namer")).await.status, 204);
+        // The lists name a relation that is deleted with the object on its other side, so they give nothing any more.
+        assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
+        assert_eq!((make("second").await, give("namer").await, act_on_ben().await), (403, 403, 403));
+        lead.patch("/api/v1/roles/peer", json!({ "permissions": [names] })).await.expect_error(403, "forbidden");
+        // Nobody needs a right for a grant that gives nothing.
+        assert_eq!(give("peer").await, 200);
+        assert_eq!(lead.patch("/api/v1/roles/peer", json!({ "description": "of the past" })).await.status, 200);
     }
 
     async fn links_are_read_where_a_grant_reaches_the_row_and_lists_their_key(server: Server) {

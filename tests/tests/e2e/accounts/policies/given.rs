@@ -153,6 +153,35 @@ on_both_engines! {
         assert_eq!(by(json!([roles, tasks, teams, members(json!({}))])).await, 201);
     }
 
+    async fn a_condition_on_records_needs_the_right_to_read_them(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        // Otherwise the author could use the role in a key, and find out by refused changes which records meet the condition.
+        role(&admin, "writer", json!([
+            { "resource": "roles", "actions": ["create"] },
+            { "resource": "api_keys", "actions": ["create"] },
+            { "resource": "task", "actions": ["create", "update", "delete"] },
+        ])).await;
+        let (writer, _) = user(&admin, "writer", Some("writer")).await;
+        let many = json!({ "points": { "gt": 5 } });
+        for (number, (actions, key, condition, status)) in [
+            (json!(["update"]), "where", &many, 403),
+            (json!(["delete"]), "where", &many, 403),
+            (json!(["create", "update"]), "where", &many, 403),
+            (json!(["update"]), "check", &many, 403),
+            (json!(["update"]), "where", &json!({ "_not": { "_or": [{ "title": null }] } }), 403),
+            (json!(["create"]), "check", &many, 201),
+            (json!(["update"]), "where", &json!({}), 201),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let grant = json!({ "resource": "task", "actions": actions, key: condition });
+            let made = give(&writer, &format!("written{number}"), grant).await;
+            assert_eq!(made.status, status, "{actions} {key} {condition}: {}", made.text);
+        }
+    }
+
     async fn what_is_malformed_is_refused_with_its_place(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -81,6 +81,8 @@ on_both_engines! {
         assert_eq!(titles(&ann, "").await, Vec::<String>::new());
         let role = admin.get("/api/v1/roles/worker").await.data();
         assert_eq!(role["permissions"][0]["broken"], true, "{role}");
+        let explained = admin.post("/api/v1/roles/worker/explain", json!({ "userId": id, "object": "task", "action": "read" })).await.data();
+        assert_eq!((&explained["grants"][0]["broken"], &explained["condition"]), (&json!(true), &json!({ "_or": [] })), "{explained}");
         // A new object with the same name is a different object, so the condition stays broken.
         admin.define("member", json!([{ "name": "user_id", "type": "text" }])).await;
         admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "member", "target": "team" })).await;

@@ -4,6 +4,7 @@ use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{role, user};
+use crate::mcp::Client;
 
 /// Tasks with an assignee and watchers, both users.
 async fn define(admin: &Admin<'_>) {
@@ -160,7 +161,25 @@ on_both_engines! {
             let answer = server.call_as(Some(&admin.token), method, &path, body).await;
             answer.expect_error(400, "invalid_request");
         }
+        for operation in [
+            json!({ "op": "create", "object": "users", "values": { "name": "x" } }),
+            json!({ "op": "update", "object": "users", "id": ann_id, "values": { "name": "x" } }),
+            json!({ "op": "upsert", "object": "users", "values": { "id": ann_id, "name": "x" }, "onConflict": ["id"] }),
+            json!({ "op": "delete", "object": "users", "id": ann_id }),
+            json!({ "op": "link", "object": "users", "id": ann_id, "relation": "watchers", "ids": [ours] }),
+        ] {
+            admin.post("/api/v1/batch", json!({ "operations": [operation] })).await.expect_error(400, "invalid_request");
+        }
+        for (tool, arguments) in [
+            ("create_record", json!({ "object_name": "users", "data": { "name": "x" } })),
+            ("update_record", json!({ "object_name": "users", "id": ann_id, "data": { "name": "x" } })),
+            ("delete_record", json!({ "object_name": "users", "id": ann_id })),
+        ] {
+            let called = Client::of(&admin).call(tool, arguments).await;
+            assert!(called.is_error && called.text.contains("invalid_request"), "{tool}: {}", called.text);
+        }
         assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 3);
+        assert_eq!(admin.get(&format!("/api/v1/data/users/{ann_id}")).await.data()["name"], "Anna");
     }
 
     async fn a_relationship_with_users_says_what_their_deletion_does(server: Server) {
@@ -237,10 +256,20 @@ on_both_engines! {
         let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
         assert_eq!(shown["assignee"], json!({ "id": ben_id, "name": "ben", "image": null, "email": null }), "{shown}");
         assert_eq!(ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.data(), json!([]));
+        // An address that she may not read is null in conditions through the relation, too.
+        assert_eq!(titles(&ann, json!({ "assignee.email": { "ilike": "ben" } })).await, Vec::<String>::new());
+        assert_eq!(titles(&ann, json!({ "_not": { "assignee.email": { "ilike": "ben" } }, "assignee_id": ben_id })).await, ["theirs"]);
+        assert_eq!(titles(&ann, json!({ "assignee.email": { "ilike": "ann" } })).await, ["mine"]);
         assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/own")).await.status, 204);
         let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
         assert_eq!(shown["assignee"], json!({ "id": ben_id, "name": "ben" }), "{shown}");
-        ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.expect_error(400, "unknown_field");
+        for query in ["?email%5Bilike%5D=ben", "?sort=email", "?select=email", "/aggregate?fn=count&groupBy=email", "/export?format=csv&select=email"] {
+            ann.get(&format!("/api/v1/data/users{query}")).await.expect_error(400, "unknown_field");
+        }
+        assert_eq!(ann.get("/api/v1/data/users?search=example.com").await.data(), json!([]));
+        for condition in [json!({ "assignee.email": { "ilike": "ben" } }), json!({ "watchers": { "none": { "email": "ben@example.com" } } })] {
+            ann.post("/api/v1/data/task/query", json!({ "where": condition })).await.expect_error(400, "unknown_field");
+        }
         let ty = graphql(&ann, "{ __type(name: \"Users\") { fields { name } } }").await;
         assert!(!ty.to_string().contains("email") && ty.to_string().contains("task_by_assignee"), "{ty}");
         // The role has a grant for some users.
