@@ -1,6 +1,7 @@
 //! The callers and their rights: credentials and keys, roles, quotas, and checks whether these are still valid later.
 
 pub(crate) mod block_rights;
+mod grant_context;
 pub(crate) mod identity;
 pub(crate) mod makers;
 pub(crate) mod on_schema;

@@ -58,6 +58,13 @@ impl Row {
         self.text(index)?.parse().map_err(|error: uuid::Error| DbError::Other(error.into()))
     }
 
+    pub fn optional_uuid(&self, index: usize) -> Result<Option<uuid::Uuid>, DbError> {
+        match self.cells.get(index) {
+            Some(Cell::Null) => Ok(None),
+            _ => self.uuid(index).map(Some),
+        }
+    }
+
     pub fn bytes(&self, index: usize) -> Result<Vec<u8>, DbError> {
         match self.cells.get(index) {
             Some(Cell::Bytes(bytes)) => Ok(bytes.clone()),

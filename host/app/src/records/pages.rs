@@ -157,7 +157,9 @@ async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<O
     if rows.len() > most {
         return Ok(None);
     }
-    Ok(Some(Found::Keys(rows.iter().map(|row| row.uuid(0)).collect::<Result<_, DbError>>()?)))
+    // A related row that refers to no row has no key.
+    let keys = rows.iter().filter_map(|row| row.optional_uuid(0).transpose()).collect::<Result<_, DbError>>()?;
+    Ok(Some(Found::Keys(keys)))
 }
 
 /// The places of the rows of a page, if they are among the first ones in its order.

@@ -156,16 +156,6 @@ pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> 
 }
 
 impl App {
-    /// The context in which conditions of grants are read.
-    pub(crate) fn grant_context<'r>(&'r self, registry: &'r Registry) -> GrantContext<'r> {
-        GrantContext { registry, now: self.clock.now(), shapes: &self.shapes }
-    }
-
-    /// The registry without the fields that a caller may not know.
-    pub(crate) fn known_to(&self, caller: &Caller, registry: &Arc<Registry>) -> Arc<Registry> {
-        self.shapes.registry(registry, &caller.known_objects(&self.grant_context(registry)))
-    }
-
     /// Returns those of the records that exist now and are within a scope of the caller. `permit` is a permit that the caller
     /// already has.
     pub(crate) async fn seen(

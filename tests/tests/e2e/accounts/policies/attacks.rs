@@ -135,7 +135,10 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
     for (tool, arguments) in [
         ("get_object", json!({ "object_name": "book" })),
         ("query_data", json!({ "object_name": "book", "where": { "price": { "gt": 15 } }, "sort": "id" })),
-        ("aggregate_data", json!({ "object_name": "shelf", "fn": "count", "where": { "book_by_shelf": { "none": { "title": "hidden" } } } })),
+        (
+            "aggregate_data",
+            json!({ "object_name": "shelf", "fn": "count", "where": { "book_by_shelf": { "none": { "title": "hidden" } } } }),
+        ),
         ("aggregate_data", json!({ "object_name": "book", "functions": ["count", "max:price"], "group_by": ["price"] })),
     ] {
         answers.push((tool.to_owned(), 200, client.call(tool, arguments).await.text));
