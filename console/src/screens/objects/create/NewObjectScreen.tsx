@@ -271,8 +271,8 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                     if (hasOptions(next)) onMore(key);
                   }}
                 />
-                <Checkbox className={classes.checkCell} aria-label="Required" label={<span className={classes.narrowLabel}>Required</span>} checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
-                <Checkbox className={classes.checkCell} aria-label="Unique" label={<span className={classes.narrowLabel}>Unique</span>} checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Required" label="Required" checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Unique" label="Unique" checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
                 <span className={classes.ruleCell}>
                   <Tooltip label={`All rules of this ${typeInfo(field.type).label.toLowerCase()} field`}>
                     <Button variant="subtle" color="gray" size="compact-xs" leftSection={<IconAdjustments size={14} />} onClick={() => onMore(key)} aria-label={`Rules of ${field.name === "" ? `field ${index + 1}` : field.name}`}>
