@@ -57,6 +57,16 @@ export function isApiError(error: unknown): error is ApiError {
   return error instanceof ApiError;
 }
 
+/** The message of an error if it is about this field. */
+export function messageAt(error: unknown, field: string): string | undefined {
+  return isApiError(error) && error.field === field ? error.message : undefined;
+}
+
+/** The error, or null if one of these fields shows its message. */
+export function errorBesides(error: unknown, fields: readonly string[]): unknown {
+  return isApiError(error) && fields.includes(error.field ?? "") ? null : error;
+}
+
 export function noAnswer(cause: unknown, method: string, path: string): ApiError {
   const message = "The server did not answer. Check that it runs and that this computer can reach it, then try again.";
   return Object.assign(new ApiError(0, "no_answer", message, { method, path }), { cause });

@@ -1,7 +1,7 @@
 // Rights and accounts: users, roles with the view as a role, keys. Also tasks, settings and the status.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, base, call, hostile, look, must, open, person, signUp, until } from "./harness.mjs";
+import { admin, base, call, hostile, intercept, look, must, open, person, signUp, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
@@ -355,6 +355,21 @@ test("a key is made for another user, and a task that erases one", async () => {
   const task = (await must(owner, "GET", "/api/v1/tasks/erase-olga")).data;
   assert.deepEqual([task.type, task.config], ["erase_user", { userId: id, records: "keep" }]);
   await must(owner, "DELETE", "/api/v1/tasks/erase-olga");
+});
+
+test("an error about a field that the form does not show is above the form", async () => {
+  await must(owner, "POST", "/api/v1/roles", { name: "for-a-program", permissions: [{ resource: "note", actions: ["read"] }] });
+  const maker = await person(owner, "Kay Keymaker", [{ resource: "api_keys", actions: ["read", "create"] }, { resource: "roles", actions: ["read"] }]);
+  const page = await open("/admin/keys?new=true", { as: maker, expect: [/status of 40[03]/] });
+  const pane = details(page);
+  await pane.getByLabel("Name").fill("a program");
+  // Who may not read users gets no field for the user.
+  assert.equal(await pane.getByLabel(/^User/).count(), 0);
+  await pane.getByLabel(/^Role/).and(page.locator("input")).click();
+  await page.getByRole("option", { name: "for-a-program", exact: true }).click();
+  await intercept(page, "/api/v1/api-keys", { status: 400, body: { error: "invalid_request", message: "This user may not have keys.", field: "userId" } }, { method: "POST" });
+  await button(pane, "Create key").click();
+  await pane.getByRole("alert").getByText("This user may not have keys.").waitFor();
 });
 
 test("users, roles and keys that somebody else makes appear by themselves", async () => {

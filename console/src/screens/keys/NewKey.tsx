@@ -2,8 +2,9 @@ import { Button, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { errorBesides, messageAt } from "../../api/errors";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FormInspector } from "../../components/FormInspector";
 import { Inspector } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { asCurl } from "../../components/CopyAs";
@@ -51,34 +52,22 @@ export function NewKey({ onClose }: { onClose: () => void }) {
         </div>
       </Inspector>
     );
-  const field = isApiError(create.error) ? create.error.field : undefined;
-  const errorOf = (which: string) => (field === which ? create.error!.message : undefined);
+  const errorOf = (field: string) => messageAt(create.error, field);
   return (
-    <Inspector
+    <FormInspector
       title="New key"
       onClose={onClose}
       isDirty={name !== "" || roleId !== null || userId !== null}
-      footer={
-        <Button type="submit" form="new-key" disabled={name.trim() === "" || roleId === null} loading={create.isPending}>
-          Create key
-        </Button>
-      }
+      action="Create key"
+      isWhole={name.trim() !== "" && roleId !== null}
+      request={create}
+      error={errorBesides(create.error, ["name", "roleId", "expiresAt", ...(readsUsers ? ["userId"] : [])])}
     >
-      <form
-        id="new-key"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && field === undefined && <ErrorNotice error={create.error} />}
-        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
-        <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
-        <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
-        {readsUsers && <UserSelect label="User" description="Whose records it writes, and whose own rows it has" placeholder="You" clearable value={userId} error={errorOf("userId")} onChange={setUserId} clearButtonProps={{ "aria-label": "Create the key for yourself" }} />}
-        <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
-      </form>
-    </Inspector>
+      {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+      <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
+      <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
+      {readsUsers && <UserSelect label="User" description="Whose records it writes, and whose own rows it has" placeholder="You" clearable value={userId} error={errorOf("userId")} onChange={setUserId} clearButtonProps={{ "aria-label": "Create the key for yourself" }} />}
+      <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
+    </FormInspector>
   );
 }

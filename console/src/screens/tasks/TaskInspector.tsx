@@ -3,7 +3,7 @@ import { IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { messageAt } from "../../api/errors";
 import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import type { Task, TaskRun as Run } from "../../api/types";
@@ -79,7 +79,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
     },
   });
   const error = save.error ?? run.error ?? remove.error;
-  const scheduleError = isApiError(save.error) && save.error.field === "schedule" ? save.error.message : undefined;
+  const scheduleError = messageAt(save.error, "schedule");
   return (
     <Inspector
       title={task.name}

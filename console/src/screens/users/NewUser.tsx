@@ -6,6 +6,7 @@ import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { instanceQuery, useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FormInspector } from "../../components/FormInspector";
 import { Inspector } from "../../components/Inspector";
 import { Ticked } from "../../components/Ticked";
 import { MAIL } from "../deliveries/consumers";
@@ -65,45 +66,34 @@ export function NewUser({ onClose }: { onClose: () => void }) {
   const error = isApiError(create.error) ? create.error : null;
   const problems = problemsOf(error);
   return (
-    <Inspector
+    <FormInspector
       title="New user"
       onClose={onClose}
       isDirty={isTyped(draft)}
-      footer={
-        <Button type="submit" form="new-user" disabled={draft.email.trim() === ""} loading={create.isPending}>
-          Create user
-        </Button>
-      }
+      action="Create user"
+      isWhole={draft.email.trim() !== ""}
+      request={create}
+      error={Object.keys(problems).length === 0 ? create.error : null}
     >
-      <form
-        id="new-user"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && Object.keys(problems).length === 0 && <ErrorNotice error={create.error} />}
-        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
-        <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />
-        <TextInput label="Name" autoComplete="off" value={draft.name} error={problems.name} onChange={({ currentTarget }) => change({ name: currentTarget.value })} />
-        {readsRoles && (
-          <MultiSelect
-            label="Roles"
-            description="What they may do; never more than you may"
-            searchable
-            hidePickedOptions
-            size="xs"
-            placeholder={draft.roles.length === 0 ? "Choose roles" : ""}
-            nothingFoundMessage="No role matches"
-            data={roles.data?.filter(canBeGiven).map(({ id, name }) => ({ value: id, label: name })) ?? []}
-            value={draft.roles}
-            error={problems.roles}
-            onChange={(chosen) => change({ roles: chosen })}
-          />
-        )}
-        <p className="dim">{sendsMail ? "They get a mail with a link, and choose a password with it." : "You get a link that you give to them. They choose a password with it."}</p>
-      </form>
-    </Inspector>
+      {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+      <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />
+      <TextInput label="Name" autoComplete="off" value={draft.name} error={problems.name} onChange={({ currentTarget }) => change({ name: currentTarget.value })} />
+      {readsRoles && (
+        <MultiSelect
+          label="Roles"
+          description="What they may do; never more than you may"
+          searchable
+          hidePickedOptions
+          size="xs"
+          placeholder={draft.roles.length === 0 ? "Choose roles" : ""}
+          nothingFoundMessage="No role matches"
+          data={roles.data?.filter(canBeGiven).map(({ id, name }) => ({ value: id, label: name })) ?? []}
+          value={draft.roles}
+          error={problems.roles}
+          onChange={(chosen) => change({ roles: chosen })}
+        />
+      )}
+      <p className="dim">{sendsMail ? "They get a mail with a link, and choose a password with it." : "You get a link that you give to them. They choose a password with it."}</p>
+    </FormInspector>
   );
 }

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { errorBesides, messageAt } from "../../api/errors";
 import { sameJson } from "../../api/json";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
@@ -11,6 +11,7 @@ import type { Webhook } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FormInspector } from "../../components/FormInspector";
 import { Id } from "../../components/Id";
 import { Inspector, neighbours } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
@@ -32,8 +33,8 @@ const EMPTY: WebhookDraft = { name: "", url: "", topics: ["data.#"], headers: []
 
 const draftOf = ({ name, url, topics, headers }: Webhook): WebhookDraft => ({ name: name ?? "", url, topics, headers: Object.entries(headers).map(([each, value]) => ({ name: each, value })) });
 
-const fieldError = (error: unknown) => (field: string) => (isApiError(error) && error.field === field ? error.message : undefined);
-const hasField = (error: unknown) => isApiError(error) && ["name", "url", "topics", "headers"].includes(error.field ?? "");
+/** The fields that show their own errors. */
+const FIELDS = ["name", "url", "topics", "headers"];
 
 export function NewWebhook() {
   const cache = useQueryClient();
@@ -61,28 +62,17 @@ export function NewWebhook() {
       </Inspector>
     );
   return (
-    <Inspector
+    <FormInspector
       title="New webhook"
       onClose={close}
       isDirty={!sameJson(draft, EMPTY)}
-      footer={
-        <Button type="submit" form="new-webhook" disabled={draft.url.trim() === "" || draft.topics.length === 0} loading={create.isPending}>
-          Create webhook
-        </Button>
-      }
+      action="Create webhook"
+      isWhole={draft.url.trim() !== "" && draft.topics.length > 0}
+      request={create}
+      error={errorBesides(create.error, FIELDS)}
     >
-      <form
-        id="new-webhook"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && !hasField(create.error) && <ErrorNotice error={create.error} />}
-        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(create.error)} />
-      </form>
-    </Inspector>
+      <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(create.error, field)} />
+    </FormInspector>
   );
 }
 
@@ -153,7 +143,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
       await refresh();
     },
   });
-  const error = hasField(save.error) ? (rotate.error ?? test.error ?? remove.error) : (save.error ?? rotate.error ?? test.error ?? remove.error);
+  const error = errorBesides(save.error, FIELDS) ?? rotate.error ?? test.error ?? remove.error;
   const loses = draft.url !== webhook.url && draft.headers.some(({ value }) => value === HIDDEN);
   return (
     <Inspector
@@ -199,7 +189,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
         {rotate.data !== undefined && <OneTimeSecret label="New signing secret" secret={rotate.data.secret} />}
         {test.data !== undefined && <TestResult webhook={webhook.id} eventId={test.data} />}
         {webhook.source !== null && <p className="dim">The block {webhook.source.slice("block:".length)} declares it, and changes it when it is upgraded.</p>}
-        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(save.error)} disabled={!canUpdate} />
+        <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(save.error, field)} disabled={!canUpdate} />
         {loses && <p className="dim">Header values do not follow a webhook to another URL: type them again.</p>}
         <dl className={classes.facts}>
           <dt>Enabled</dt>
