@@ -2,7 +2,7 @@
 // of a code editor and out of panels, and back to the previous focus.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, focused, must, open, settled, until } from "./harness.mjs";
+import { admin, axe, button, details, focused, must, open, settled, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "company", label: "Company", fields: [{ name: "name", type: "text", required: true, max: 80 }] });
@@ -11,8 +11,6 @@ await must(owner, "POST", "/api/v1/relationships", { name: "company", kind: "man
 const acme = (await must(owner, "POST", "/api/v1/data/company", { name: "Acme" })).data;
 await must(owner, "POST", "/api/v1/data/company", { name: "Brown and Sons" });
 
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
 const row = (page, name) => page.locator(`[data-column="${name}"]`);
 /** The texts that describe an input, as a screen reader reads them. */
 const descriptionOf = (input) => input.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));

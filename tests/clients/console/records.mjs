@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, PATIENCE_MS, firefox, focused, frames, holdAnswers, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, cell, firefox, focused, frames, grid, holdAnswers, hostile, intercept, look, must, open, PATIENCE_MS, person, ready, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -52,14 +52,8 @@ before(async () => {
 
 const letter = (n) => `Letter ${String(n).padStart(3, "0")}`;
 
-const grid = (page) => page.getByRole("grid");
-const cell = (page, row, column) => grid(page).locator(`[data-row="${row}"] [data-column="${column}"]`);
 const cellText = async (page, row, column) => ((await cell(page, row, column).textContent()) ?? "").trim();
 const one = (title) => must(me, "GET", `/api/v1/data/errand?title[eq]=${encodeURIComponent(title)}`).then(({ data }) => data[0]);
-async function ready(page) {
-  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
-  await settled(page);
-}
 async function fresh(title, values = {}) {
   return (await must(me, "POST", "/api/v1/data/errand", { title, ...values })).data;
 }

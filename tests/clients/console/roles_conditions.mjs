@@ -2,7 +2,7 @@
 // and explained.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, button, choosePath, look, must, open, person, settled, until } from "./harness.mjs";
 
 let owner;
 
@@ -22,7 +22,6 @@ before(async () => {
   for (const source of ["ticket", "seat"]) await must(owner, "POST", "/api/v1/relationships", { name: "squad", kind: "many_to_one", source, target: "squad" });
 });
 
-const button = (within, name) => within.getByRole("button", { name, exact: true });
 const editor = (page) => page.getByRole("dialog", { name: "Grant with conditions or fields" });
 const clause = (page, name) => editor(page).getByRole("group", { name, exact: true });
 const ROWS = "Rows that the grant reaches";
@@ -34,10 +33,6 @@ const titles = async (who) => (await must(who, "GET", "/api/v1/data/ticket?sort=
 const roleOf = async (id) => (await must(owner, "GET", `/api/v1/roles/${id}`)).data;
 const role = async (name, permissions) => (await must(owner, "POST", "/api/v1/roles", { name, permissions })).data.id;
 
-async function choose(page, picker, ...names) {
-  await picker.click();
-  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
-}
 /** Chooses a value of the caller for the column. */
 async function takeVariable(page, within, column, name) {
   await button(within, `Value of the caller for ${column}`).click();
@@ -64,25 +59,25 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   const page = await open(`/admin/roles/${id}`, { as: owner });
   await button(page, "Add grant with conditions or fields").click();
   // Nothing is chosen, so the editor says what is missing.
-  await choose(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
+  await choosePath(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
   await button(editor(page), "Add grant").click();
   await editor(page).getByText("Add a condition, or choose fields. A grant without either is set in the table.").waitFor();
 
   // The ticket is not archived, and is assigned to the caller or belongs to one of the caller's squads.
   const rows = clause(page, ROWS);
-  await choose(page, rows.getByRole("combobox", { name: "Column" }), "state");
+  await choosePath(page, rows.getByRole("combobox", { name: "Column" }), "state");
   await rows.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "is not", exact: true }).click();
-  await choose(page, rows.getByRole("combobox", { name: "Value of state" }), "archived");
+  await choosePath(page, rows.getByRole("combobox", { name: "Value of state" }), "archived");
   await button(rows, "Add group").click();
   const group = rows.getByRole("group", { name: "Group of conditions" });
-  await choose(page, group.getByRole("combobox", { name: "Column" }), "assignee");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }), "assignee");
   await takeVariable(page, group, "assignee", "$user.id");
   await group.getByRole("button", { name: "Add condition" }).click();
-  await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of squad");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of squad");
   await page.getByRole("option", { name: "seat, many records", exact: true }).click();
   const seats = group.getByRole("group", { name: "Conditions on squad → seat" });
-  await choose(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
+  await choosePath(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
   await takeVariable(page, seats, "user_id", "$user.id");
   // Escape only closes the menu of variables.
   await button(seats, "Value of the caller for user_id").click();
@@ -240,7 +235,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   const page = await open(`/admin/roles/${id}`, { as: owner });
   await page.getByRole("link", { name: "Explain", exact: true }).click();
   await page.getByText("Choose an object to see which grants decide about its records.").waitFor();
-  await choose(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
+  await choosePath(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
 
   // Without a user, there is no seat.
   const grants = page.getByRole("list", { name: "Grants that allow this" }).getByRole("listitem");
@@ -285,10 +280,10 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   assert.deepEqual(JSON.parse(/-d '(.*)'/.exec(curl)[1]), { userId: vera.userId, object: "ticket", action: "read", id: near });
 
   // Everybody owns the records that they create, and no grant allows a deletion.
-  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
+  await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
   await comesTo("any record");
   await grants.getByText("own rows").waitFor();
-  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
+  await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
   await page.getByText("No grant of this role or of public allows this.").waitFor();
   await page.getByRole("status").getByText("This record does not pass", { exact: true }).waitFor();
 

@@ -1,9 +1,8 @@
 // The frame: the palette, the rail, the keyboard, the themes, the account, and servers that fail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
+import { admin, axe, base, call, focused, heading, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
 
-const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
 test("somebody with one grant sees that object and no administration", async () => {
   const owner = await admin();

@@ -1,15 +1,12 @@
 // Rights and accounts: users, roles with the view as a role, keys. Also tasks, settings and the status.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, base, call, hostile, intercept, look, must, open, person, signUp, until } from "./harness.mjs";
+import { admin, agree, base, button, call, details, hostile, intercept, look, must, open, person, setPassword, signUp, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
 await must(owner, "POST", "/api/v1/objects", { name: "invoice", label: "Invoice", fields: [{ name: "number", type: "text" }] });
 
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
-const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
 /** Opens a select by its label and chooses an option. */
 async function choose(page, label, option) {
   await page.getByLabel(label, { exact: true }).and(page.locator("input")).click();
@@ -96,9 +93,7 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   assert.deepEqual([ina.name, ina.roles.map(({ name }) => name)], ["Ina Invited", ["greeters"]]);
 
   const hers = await open(first, { expect: [/status of 401/] });
-  await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
-  await hers.getByLabel("New password again").fill("a password of mine");
-  await button(hers, "Set password").click();
+  await setPassword(hers, "a password of mine");
   await hers.getByText("Your password is set. Sign in with it.").waitFor();
   await hers.getByLabel("Email").fill("ina@example.com");
   await hers.getByLabel("Password", { exact: true }).fill("a password of mine");
