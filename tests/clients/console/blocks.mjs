@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { admin, base, button, call, details, folder, look, must, open, openInFirefox, pack, person, until } from "./harness.mjs";
+import { admin, base, button, call, copyAs, details, folder, look, must, open, openInFirefox, pack, person, until } from "./harness.mjs";
 
 const directory = folder("blocks");
 
@@ -72,6 +72,10 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await more.getByText("new", { exact: true }).waitFor();
   await page.getByText("asks for more").waitFor();
   await look(page, "upgrade");
+  const curl = await copyAs(page, "curl");
+  assert.match(curl, /\/api\/v1\/blocks\?upgrade=true&allowNewPermissions=true'/);
+  assert.match(curl, /--data-binary @'shift-2\.0\.0\.wasm'$/);
+  assert.equal(await copyAs(page, "Command line"), "blockbase block upgrade 'shift-2.0.0.wasm'");
   await button(page, "Agree and upgrade").click();
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
   await until("upgraded", async () => (await serving()) === "2.0.0");

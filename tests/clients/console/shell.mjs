@@ -1,7 +1,7 @@
 // The frame: the palette, the rail, the keyboard, the themes, the account, and servers that fail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, base, call, focused, heading, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
+import { admin, axe, base, call, copyAs, focused, heading, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
 
 
 test("somebody with one grant sees that object and no administration", async () => {
@@ -109,6 +109,7 @@ test("the account page changes the name and the password, and ends other session
   const page = await open("/admin/account", { as: other, expect: [/400/] });
   await page.getByText("this one").waitFor();
   await look(page, "account");
+  assert.match(await copyAs(page, "curl"), /\/api\/v1\/me'/);
   await page.getByLabel("Current password", { exact: true }).fill("not the password");
   await page.getByLabel("New password", { exact: true }).fill("a better password");
   await page.getByRole("button", { name: "Change password" }).click();

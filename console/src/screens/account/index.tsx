@@ -8,6 +8,7 @@ import { instanceQuery, meQuery, useMe } from "../../api/session";
 import { RestOfError, errorAt } from "../../app/gate/Fields";
 import { useSignOut } from "../../app/shell/AccountMenu";
 import { confirm } from "../../components/confirm-store";
+import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
@@ -26,9 +27,12 @@ export function AccountScreen() {
       title="Your account"
       padded
       actions={
-        <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
-          Sign out
-        </Button>
+        <>
+          <CopyAs request={{ method: "GET", path: "/api/v1/me" }} />
+          <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
+            Sign out
+          </Button>
+        </>
       }
     >
       {me?.user === undefined ? (
