@@ -182,6 +182,9 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await pane.getByRole("heading", { name: "Attempts", exact: true }).waitFor();
   assert.equal(await pane.getByRole("listitem").count(), 5);
   await look(page, "delivery");
+  // Beside the panel, more columns are whole than the box to select, the topic and the consumer.
+  const whole = await page.getByRole("grid", { name: "Deliveries" }).evaluate((table) => [...table.querySelectorAll('[role="columnheader"]')].filter((head) => head.getBoundingClientRect().right <= table.getBoundingClientRect().right).map((head) => head.textContent));
+  assert.deepEqual(whole.slice(0, 5), ["", "Topic", "Consumer", "State", "Attempts"]);
   status = 200;
   const count = received.length;
   await button(pane, "Retry delivery").click();
