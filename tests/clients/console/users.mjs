@@ -367,11 +367,13 @@ test("an error about a field that the form does not show is above the form", asy
   await pane.getByRole("alert").getByText("This user may not have keys.").waitFor();
 });
 
-test("users, roles and keys that somebody else makes appear by themselves", async () => {
-  const screens = { users: "Users", roles: "Roles", keys: "API keys" };
-  // There is a key, so that the page has a table.
+test("users, roles, keys and webhooks that somebody else makes appear by themselves", async () => {
+  const screens = { users: "Users", roles: "Roles", keys: "API keys", webhooks: "Webhooks" };
+  const hook = (name) => must(owner, "POST", "/api/v1/webhooks", { name, url: "http://127.0.0.1:9/", topics: ["data.note.#"] });
+  // There are a key and a webhook, so that their pages have a table.
   const { id: roleId } = (await must(owner, "POST", "/api/v1/roles", { name: "of before", permissions: [{ resource: "note", actions: ["read"] }] })).data;
   await must(owner, "POST", "/api/v1/api-keys", { name: "key of before", roleId });
+  await hook("hook of before");
   const tables = {};
   for (const [path, name] of Object.entries(screens)) {
     const page = await open(`/admin/${path}`, { as: owner });
@@ -381,9 +383,11 @@ test("users, roles and keys that somebody else makes appear by themselves", asyn
   await must(owner, "POST", "/api/v1/users", { email: "later@example.com", name: "Lara Later" });
   await must(owner, "POST", "/api/v1/roles", { name: "made later", permissions: [{ resource: "note", actions: ["read"] }] });
   await must(owner, "POST", "/api/v1/api-keys", { name: "key made later", roleId });
+  await hook("hook made later");
   await tables.users.getByText("Lara Later").waitFor();
   await tables.roles.getByText("made later", { exact: true }).waitFor();
   await tables.keys.getByText("key made later").waitFor();
+  await tables.webhooks.getByText("hook made later").waitFor();
 });
 
 test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {
