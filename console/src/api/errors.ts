@@ -1,5 +1,5 @@
 /** The errors of requests, as one type that every screen shows in the same way. */
-import { isJsonObject, parseJson, type JsonValue } from "./json";
+import { isJsonObject, readJson, type JsonValue } from "./json";
 
 export interface Issue {
   /** The place in the input: a JSON pointer or the name of a field. */
@@ -74,12 +74,8 @@ export function noAnswer(cause: unknown, method: string, path: string): ApiError
 
 export async function errorOf(response: Response, method: string, path: string): Promise<ApiError> {
   const text = await response.text().catch(() => "");
-  let body: JsonValue = text;
-  try {
-    body = parseJson(text);
-  } catch {
-    // The body is not JSON. It may be the page of a proxy.
-  }
+  // If the body is not JSON, it may be the page of a proxy.
+  const body = readJson(text) ?? text;
   const known = isJsonObject(body) ? body : {};
   const string = (key: string) => (typeof known[key] === "string" ? (known[key] as string) : undefined);
   const retryAfter = Number(response.headers.get("retry-after") ?? response.headers.get("x-retry-after") ?? Number.NaN);

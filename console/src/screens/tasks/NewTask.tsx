@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
 import { errorBesides, messageAt } from "../../api/errors";
-import { type JsonValue, parseJson } from "../../api/json";
+import { readJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import type { NewTaskBody, Task } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
@@ -35,12 +35,7 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
   const deletesEvents = useCan("events", "delete", "all");
   const readsUsers = useCan("users", "read");
   const mayErase = deletesUsers && deletesEvents && readsUsers;
-  let input: JsonValue | undefined;
-  try {
-    input = parseJson(inputText);
-  } catch {
-    input = undefined;
-  }
+  const input = readJson(inputText);
   const create = useMutation({
     mutationFn: async () => {
       if (kind === "erase_user") return dataOf(api.POST("/api/v1/tasks", { body: { name, type: kind, schedule, config: { userId: userId!, records: deletesRecords ? "delete" : "keep" } } }));

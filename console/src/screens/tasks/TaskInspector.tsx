@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
 import { messageAt } from "../../api/errors";
-import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
+import { type JsonObject, isJsonObject, printJson, readJson, sameJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import type { Task, TaskRun as Run } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
@@ -25,12 +25,9 @@ import classes from "./Tasks.module.css";
 
 /** Parses the typed configuration. Returns an error message if it is not a JSON object. */
 function readConfig(text: string): JsonObject | string {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : "The configuration is a JSON object.";
-  } catch {
-    return "This is not JSON.";
-  }
+  const value = readJson(text);
+  if (value === undefined) return "This is not JSON.";
+  return isJsonObject(value) ? value : "The configuration is a JSON object.";
 }
 
 /** One task: its schedule, its configuration, its runs, and its actions. */

@@ -4,7 +4,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
 import { errorBesides, messageAt } from "../../api/errors";
-import { type JsonObject, isJsonObject, parseJson } from "../../api/json";
+import { isJsonObject, readJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -91,13 +91,8 @@ export function NewSubscription() {
   const [handler, setHandler] = useState<"log_event" | "persist_event">("log_event");
   const [configText, setConfigText] = useState("{}");
   const [perInstance, setPerInstance] = useState(false);
-  let config: JsonObject | undefined;
-  try {
-    const value = parseJson(configText);
-    config = isJsonObject(value) ? value : undefined;
-  } catch {
-    config = undefined;
-  }
+  const typedConfig = readJson(configText);
+  const config = isJsonObject(typedConfig) ? typedConfig : undefined;
   const show = () => navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
   const create = useMutation({
     mutationFn: () => ok(api.POST("/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, ...(config === undefined ? {} : { config }), perInstance } })),
