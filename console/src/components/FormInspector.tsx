@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { type ReactNode, useId } from "react";
 import { ErrorNotice } from "./ErrorState";
 import { Inspector } from "./Inspector";
+import { submits } from "./submits";
 import classes from "./Details.module.css";
 
 export interface FormInspectorProps {
@@ -37,10 +38,7 @@ export function FormInspector({ title, onClose, isDirty, action, isWhole, reques
       <form
         id={id}
         className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          request.mutate();
-        }}
+        onSubmit={submits(() => request.mutate())}
       >
         {error !== null && <ErrorNotice error={error} />}
         {children}

@@ -17,6 +17,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { describeAgent } from "./agent";
+import { submits } from "../../components/submits";
 import classes from "./Account.module.css";
 
 export function AccountScreen() {
@@ -110,10 +111,7 @@ function Name({ name }: { name: string }) {
   return (
     <form
       className={classes.row}
-      onSubmit={(event) => {
-        event.preventDefault();
-        save.mutate();
-      }}
+      onSubmit={submits(() => save.mutate())}
     >
       <TextInput label="Name" value={value} onChange={(event) => setValue(event.currentTarget.value)} error={save.error?.message} autoComplete="name" required withAsterisk={false} />
       <Button type="submit" variant="default" disabled={value.trim() === name || value.trim() === ""} loading={save.isPending}>
@@ -169,10 +167,7 @@ function Password({ email }: { email: string }) {
   return (
     <form
       className={classes.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        change.mutate();
-      }}
+      onSubmit={submits(() => change.mutate())}
     >
       {/* Password managers need to know which account the password belongs to. */}
       <input type="hidden" name="username" autoComplete="username" value={email} readOnly />

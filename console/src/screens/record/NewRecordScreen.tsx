@@ -19,6 +19,7 @@ import { type Edits, bodyOf } from "./draft";
 import { useCreating } from "./useCreating";
 import { useUnsavedGuard } from "./useUnsavedGuard";
 import { Ticked } from "../../components/Ticked";
+import { submits } from "../../components/submits";
 import classes from "./record.module.css";
 
 /** Creates a record, optionally with the values of another one. */
@@ -87,10 +88,7 @@ function Creation({ shape, source, given, onAnother }: { shape: RecordShape; sou
       <form
         className={classes.single}
         noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          void create(false);
-        }}
+        onSubmit={submits(() => void create(false))}
       >
         {failure !== null && <ErrorNotice error={failure} title="The record was not created" />}
         <RecordForm shape={shape} draft={draft} errors={errors} focusOn={focusOn} autoFocus />

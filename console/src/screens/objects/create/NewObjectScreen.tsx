@@ -34,6 +34,7 @@ import { RelationList, addRelation } from "../object/RelationsTab";
 import { Groups } from "../object/RulesTab";
 import { type ObjectDraft, useObjectDraft } from "../object/useObjectDraft";
 import { TEMPLATES } from "../templates/templates";
+import { submits } from "../../../components/submits";
 import classes from "./NewObject.module.css";
 
 const TemplatePanel = later(() => import("../templates/TemplatePanel").then((loaded) => loaded.TemplatePanel));
@@ -127,10 +128,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
       <div className={classes.body}>
         <form
           className={classes.form}
-          onSubmit={(event) => {
-            event.preventDefault();
-            void create();
-          }}
+          onSubmit={submits(() => void create())}
         >
           <div className={classes.names}>
             <TextInput

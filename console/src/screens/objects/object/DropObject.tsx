@@ -12,6 +12,7 @@ import { listed } from "../model/names";
 import { planQuery } from "../model/plan";
 import { relationTitle } from "../model/relations";
 import { clearEdits } from "../model/store";
+import { submits } from "../../../components/submits";
 
 export interface DropObjectProps {
   object: string;
@@ -65,10 +66,7 @@ function Question({ object, schemaVersion, onDeleted, onClose }: Omit<DropObject
   };
   return (
     <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (typed === object && !refused) void run();
-      }}
+      onSubmit={submits(() => typed === object && !refused && void run())}
     >
       <Effect plan={plan.data} error={plan.error} isPending={plan.isPending} />
       {foreign.length > 0 && (

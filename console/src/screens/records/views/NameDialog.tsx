@@ -3,6 +3,7 @@ import { Button, Group, Modal, Stack, Switch, TextInput } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { PLAIN, type SavedView } from "./view";
+import { submits } from "../../../components/submits";
 
 export type Naming = { kind: "save" } | { kind: "rename"; view: SavedView };
 
@@ -23,10 +24,7 @@ export function NameDialog({ naming, taken, onName, onClose }: { naming: Naming 
   return (
     <Modal opened={isMounted && naming !== null} onClose={onClose} title={before === null ? "Save view" : "Rename view"} centered size="sm">
       <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (trimmed !== "" && problem === undefined) onName(trimmed, preset);
-        }}
+        onSubmit={submits(() => trimmed !== "" && problem === undefined && onName(trimmed, preset))}
       >
         <Stack gap="md">
           <TextInput label="Name" data-autofocus autoComplete="off" dir="auto" value={name} error={problem} onChange={(event) => setName(event.currentTarget.value)} />

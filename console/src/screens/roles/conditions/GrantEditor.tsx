@@ -22,6 +22,7 @@ import { FieldGrid } from "../fields/FieldGrid";
 import { printGrid, readGrid, rowsOf } from "../fields/fields";
 import { ACTIONS, type Refusal, sent } from "../roles";
 import { partsOfClause } from "./useNames";
+import { submits } from "../../../components/submits";
 import classes from "./Conditions.module.css";
 
 const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
@@ -175,10 +176,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   return (
     <form
       className={classes.editor}
-      onSubmit={(event) => {
-        event.preventDefault();
-        apply();
-      }}
+      onSubmit={submits(() => apply())}
     >
       {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where"))}
       <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
