@@ -18,9 +18,7 @@ export default function ConfirmHost() {
   return (
     <Modal opened={asked !== null} onClose={() => asked?.answer(false)} title={options?.title} centered size="md" zIndex={350}>
       {options !== null && (
-        <form
-          onSubmit={submits(() => asked?.answer(true))}
-        >
+        <form onSubmit={submits(() => asked?.answer(true))}>
           <Text component="div" size="sm">
             {options.children}
           </Text>

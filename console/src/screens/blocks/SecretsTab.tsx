@@ -48,9 +48,7 @@ function OneSecret({ secret: { name, isSet, updatedAt }, block }: { secret: Bloc
   const remove = useMutation({ mutationFn: () => api.DELETE("/api/v1/blocks/{block}/secrets/{name}", { params: { path: { block, name } } }), onSuccess: refresh });
   const error = set.error ?? remove.error;
   return (
-    <form
-      onSubmit={submits(() => set.mutate(value))}
-    >
+    <form onSubmit={submits(() => set.mutate(value))}>
       {error !== null && <ErrorNotice error={error} />}
       <div className={classes.secret}>
         <PasswordInput

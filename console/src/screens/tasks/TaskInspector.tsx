@@ -9,7 +9,7 @@ import { useCan } from "../../api/session";
 import type { Task, TaskRun as Run } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
@@ -31,7 +31,7 @@ function readConfig(text: string): JsonObject | string {
 }
 
 /** One task: its schedule, its configuration, its runs, and its actions. */
-export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Task; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function TaskInspector({ task, ...pane }: { task: Task } & PaneActions) {
   const cache = useQueryClient();
   const canUpdate = useCan("tasks", "update");
   const canDelete = useCan("tasks", "delete");
@@ -71,7 +71,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const remove = useMutation({
     mutationFn: () => api.DELETE("/api/v1/tasks/{id}", { params }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       await refresh();
     },
   });
@@ -80,10 +80,8 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   return (
     <Inspector
       title={task.name}
-      onClose={onClose}
+      {...pane}
       isDirty={canUpdate && isChanged}
-      onNext={onNext}
-      onPrevious={onPrevious}
       footer={
         <>
           {canUpdate && (

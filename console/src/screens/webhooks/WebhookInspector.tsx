@@ -13,7 +13,7 @@ import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { FormInspector } from "../../components/FormInspector";
 import { Id } from "../../components/Id";
-import { Inspector, neighbours } from "../../components/Inspector";
+import { Inspector, type PaneActions, neighbours } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { Suspended } from "../../components/Suspended";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -97,7 +97,7 @@ export function WebhookInspector({ id }: { id: string }) {
   );
 }
 
-function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; onClose: () => void; onNext: (() => void) | undefined; onPrevious: (() => void) | undefined }) {
+function Details({ webhook, ...pane }: { webhook: Webhook } & PaneActions) {
   const cache = useQueryClient();
   // A webhook that a block declares can only be changed by the block. The person can still test it, rotate its secret, and enable or
   // disable it.
@@ -138,7 +138,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const remove = useMutation({
     mutationFn: () => api.DELETE("/api/v1/webhooks/{id}", { params }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       told("The webhook is deleted.");
       await refresh();
     },
@@ -148,10 +148,8 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   return (
     <Inspector
       title={webhook.name ?? webhook.url}
-      onClose={onClose}
+      {...pane}
       isDirty={canUpdate && isChanged}
-      onNext={onNext}
-      onPrevious={onPrevious}
       footer={
         <>
           {canUpdate && (

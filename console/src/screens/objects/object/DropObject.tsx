@@ -65,9 +65,7 @@ function Question({ object, schemaVersion, onDeleted, onClose }: Omit<DropObject
     cache.removeQueries({ queryKey: ["data", object] });
   };
   return (
-    <form
-      onSubmit={submits(() => typed === object && !refused && void run())}
-    >
+    <form onSubmit={submits(() => typed === object && !refused && void run())}>
       <Effect plan={plan.data} error={plan.error} isPending={plan.isPending} />
       {foreign.length > 0 && (
         <p>
