@@ -18,8 +18,8 @@ const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
 /** The maximum wait for anything on a busy machine. After it, the thing counts as missing. */
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
-export const WIDTHS = [1280, 360];
-export const THEMES = ["light", "dark"];
+const WIDTHS = [1280, 360];
+const THEMES = ["light", "dark"];
 
 const CHROMIUM_ARGUMENTS = [
   "--no-sandbox",
@@ -377,7 +377,7 @@ export async function frames(page, act) {
 let fox;
 
 /** Debian's own Firefox, started once. */
-export async function firefox() {
+async function firefox() {
   const { default: puppeteer } = await import("puppeteer-core");
   fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
   return fox;
