@@ -146,7 +146,14 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await reopened.getByRole("textbox", { name: "Value of assignee" }).fill("$x");
   await button(clause(page, ROWS), "Edit as JSON").click();
   await until("a text is no variable", async () => /"assignee": "\$\$x"/.test(await clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" }).innerText()));
+  // Escape asks before it drops what was typed.
+  const question = page.getByRole("dialog", { name: "Discard what you typed?" });
   await page.keyboard.press("Escape");
+  await button(question, "Cancel").click();
+  await question.waitFor({ state: "detached" });
+  assert.match(await clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" }).innerText(), /"assignee": "\$\$x"/);
+  await page.keyboard.press("Escape");
+  await button(question, "Discard").click();
   await editor(page).waitFor({ state: "detached" });
 
   await button(page, "Remove the grant on ticket").click();
