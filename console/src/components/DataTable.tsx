@@ -96,7 +96,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const factor = (viewWidth - checkWidth) / (natural - checkWidth);
     sizes.forEach((size, index) => (sizes[index] = Math.floor(size * factor)));
     sizes[sizes.length - 1]! += viewWidth - checkWidth - sizes.reduce((sum, size) => sum + size, 0);
-  } else if (natural > viewWidth) {
+  } else if (natural > viewWidth && viewWidth > 0) {
     // The table scrolls. Its columns shrink nevertheless, so that a good part of them is visible beside an open inspector.
     sizes.forEach((size, index) => (sizes[index] = Math.max(Math.min(size, SHRUNK_WIDTH_MIN), Math.floor(size * SHRINK_MIN))));
   } else if (natural < viewWidth && sizes.length > 0) {

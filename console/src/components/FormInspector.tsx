@@ -35,11 +35,7 @@ export function FormInspector({ title, onClose, isDirty, action, isWhole, reques
         </Button>
       }
     >
-      <form
-        id={id}
-        className={classes.body}
-        onSubmit={submits(() => request.mutate())}
-      >
+      <form id={id} className={classes.body} onSubmit={submits(() => request.mutate())}>
         {error !== null && <ErrorNotice error={error} />}
         {children}
       </form>

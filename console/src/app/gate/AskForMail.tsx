@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
-import { EmailField, errorAt } from "./Fields";
+import { EmailField, errorAt } from "../../components/AccountFields";
 import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";

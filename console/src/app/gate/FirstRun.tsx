@@ -5,7 +5,7 @@ import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
 import { instanceQuery } from "../../api/session";
 import type { Instance } from "../../api/types";
-import { EmailField, PasswordField, errorAt } from "./Fields";
+import { EmailField, PasswordField, errorAt } from "../../components/AccountFields";
 import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
 import { useSignedIn } from "./useSignedIn";

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { ApiError } from "../../api/errors";
-import { RestOfError, SubmitButton } from "./Fields";
+import { RestOfError, SubmitButton } from "../../components/AccountFields";
 import classes from "./Gate.module.css";
 
 export interface GateFormProps {

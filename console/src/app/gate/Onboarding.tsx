@@ -6,7 +6,7 @@ import { api } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import { auth } from "../../api/auth";
 import { meQuery, useMe } from "../../api/session";
-import { PasswordField, errorAt } from "./Fields";
+import { PasswordField, errorAt } from "../../components/AccountFields";
 import { GateForm } from "./GateForm";
 import { leaveFarewell } from "./farewell";
 import { GatePage } from "./GatePage";

@@ -5,7 +5,7 @@ import { auth } from "../../api/auth";
 import { ApiError, isApiError } from "../../api/errors";
 import { forgetAll, instanceQuery, meQuery, useMe } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
-import { PasswordField, errorAt } from "./Fields";
+import { PasswordField, errorAt } from "../../components/AccountFields";
 import { GateForm } from "./GateForm";
 import { leaveFarewell } from "./farewell";
 import { GatePage } from "./GatePage";

@@ -6,7 +6,7 @@ import type { ApiError } from "../../api/errors";
 import { meQuery } from "../../api/session";
 import type { Instance } from "../../api/types";
 import { later } from "../../components/later";
-import { EmailField, PasswordField, errorAt, isUnconfirmed } from "./Fields";
+import { EmailField, PasswordField, errorAt, isUnconfirmed } from "../../components/AccountFields";
 import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";

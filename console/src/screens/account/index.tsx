@@ -5,8 +5,8 @@ import { useState } from "react";
 import { auth } from "../../api/auth";
 import { type ApiError, isApiError } from "../../api/errors";
 import { instanceQuery, meQuery, useMe } from "../../api/session";
-import { RestOfError, errorAt } from "../../app/gate/Fields";
-import { useSignOut } from "../../app/shell/AccountMenu";
+import { RestOfError, errorAt } from "../../components/AccountFields";
+import { useSignOut } from "../../components/AccountMenu";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -109,10 +109,7 @@ function Name({ name }: { name: string }) {
     },
   });
   return (
-    <form
-      className={classes.row}
-      onSubmit={submits(() => save.mutate())}
-    >
+    <form className={classes.row} onSubmit={submits(() => save.mutate())}>
       <TextInput label="Name" value={value} onChange={(event) => setValue(event.currentTarget.value)} error={save.error?.message} autoComplete="name" required withAsterisk={false} />
       <Button type="submit" variant="default" disabled={value.trim() === name || value.trim() === ""} loading={save.isPending}>
         Save name
@@ -165,10 +162,7 @@ function Password({ email }: { email: string }) {
   });
   const newProblem = errorAt(change.error, "password") ?? errorAt(change.error, "newPassword");
   return (
-    <form
-      className={classes.form}
-      onSubmit={submits(() => change.mutate())}
-    >
+    <form className={classes.form} onSubmit={submits(() => change.mutate())}>
       {/* Password managers need to know which account the password belongs to. */}
       <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
       <PasswordInput

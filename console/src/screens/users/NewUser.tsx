@@ -65,6 +65,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
   }
   const error = isApiError(create.error) ? create.error : null;
   const problems = problemsOf(error);
+  const isAtField = problems.email !== undefined || problems.name !== undefined || (readsRoles && problems.roles !== undefined);
   return (
     <FormInspector
       title="New user"
@@ -73,7 +74,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
       action="Create user"
       isWhole={draft.email.trim() !== ""}
       request={create}
-      error={Object.keys(problems).length === 0 ? create.error : null}
+      error={isAtField ? null : create.error}
     >
       {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
       <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />

@@ -126,10 +126,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
   return (
     <div className={classes.frame}>
       <div className={classes.body}>
-        <form
-          className={classes.form}
-          onSubmit={submits(() => void create())}
-        >
+        <form className={classes.form} onSubmit={submits(() => void create())}>
           <div className={classes.names}>
             <TextInput
               label="Name"

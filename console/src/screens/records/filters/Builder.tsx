@@ -58,10 +58,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
 
   return (
     <Modal opened onClose={onClose} title="Filter" size={780} xOffset={12}>
-      <form
-        className={classes.builder}
-        onSubmit={submits(() => apply())}
-      >
+      <form className={classes.builder} onSubmit={submits(() => apply())}>
         <p className={classes.said} data-sentence>
           {words.length === 0 ? <span className="dim">All records. Choose a column or a relation.</span> : <Sentence words={words} />}
         </p>

@@ -191,10 +191,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
     );
   };
   return (
-    <form
-      className={classes.editor}
-      onSubmit={submits(() => apply())}
-    >
+    <form className={classes.editor} onSubmit={submits(() => apply())}>
       {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where"))}
       <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
       {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check"))}
