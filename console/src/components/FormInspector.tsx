@@ -18,27 +18,38 @@ export interface FormInspectorProps {
   request: { mutate: () => void; isPending: boolean };
   /** The error of the request. Null if there is none, or if a field shows it. */
   error: unknown;
+  /** Replaces the form after the request, such as with a secret that is shown once. Absent if the pane closes then. */
+  made?: { title: string; content: ReactNode; onDone: () => void } | undefined;
   children: ReactNode;
 }
 
 /** The right pane with a form that creates something. */
-export function FormInspector({ title, onClose, isDirty, action, isWhole, request, error, children }: FormInspectorProps) {
+export function FormInspector({ title, onClose, isDirty, action, isWhole, request, error, made, children }: FormInspectorProps) {
   const id = useId();
+  // Both have the same pane, which knows where the focus was before it opened.
   return (
     <Inspector
-      title={title}
+      title={made?.title ?? title}
       onClose={onClose}
-      isDirty={isDirty}
+      isDirty={isDirty && made === undefined}
       footer={
-        <Button type="submit" form={id} disabled={!isWhole} loading={request.isPending}>
-          {action}
-        </Button>
+        made === undefined ? (
+          <Button type="submit" form={id} disabled={!isWhole} loading={request.isPending}>
+            {action}
+          </Button>
+        ) : (
+          <Button onClick={made.onDone}>Done</Button>
+        )
       }
     >
-      <form id={id} className={classes.body} onSubmit={submits(() => request.mutate())}>
-        {error !== null && <ErrorNotice error={error} />}
-        {children}
-      </form>
+      {made === undefined ? (
+        <form id={id} className={classes.body} onSubmit={submits(() => request.mutate())}>
+          {error !== null && <ErrorNotice error={error} />}
+          {children}
+        </form>
+      ) : (
+        <div className={classes.body}>{made.content}</div>
+      )}
     </Inspector>
   );
 }

@@ -142,6 +142,25 @@ test("focus returns to where it was, from the palette and from a panel whose fie
   await until("back", async () => (await focused(page)) === "Create role");
 });
 
+test("a pane that shows a secret keeps the focus from the list behind it, and returns it when it closes", async () => {
+  // There is a webhook, so that the page has a table, and one link that creates another.
+  await must(owner, "POST", "/api/v1/webhooks", { name: "the first", url: "http://127.0.0.1:9/", topics: ["data.company.#"] });
+  const page = await open("/admin/webhooks", { as: owner });
+  await page.getByRole("grid", { name: "Webhooks" }).getByText("the first").waitFor();
+  const create = page.getByRole("link", { name: "Create webhook" });
+  await create.focus();
+  await page.keyboard.press("Enter");
+  await details(page).getByLabel("URL").fill("http://127.0.0.1:9/second");
+  await page.keyboard.press("Enter");
+  await page.locator("[data-secret]").waitFor();
+  await settled(page);
+  // There, Enter would open the form again, and the secret would be gone.
+  assert.equal(await create.evaluate((link) => link === document.activeElement), false);
+  await page.keyboard.press("Escape");
+  await details(page).waitFor({ state: "detached" });
+  await until("back", () => create.evaluate((link) => link === document.activeElement));
+});
+
 test("axe finds nothing on long lists and on the pages for programs", async () => {
   await must(owner, "POST", "/api/v1/events/subscriptions", { event: "data.company.#", consumer: "the-log", handler: "log_event" });
   await must(owner, "POST", "/api/v1/data/company/bulk", { data: Array.from({ length: 300 }, (_, at) => ({ name: `Company ${at}` })) });

@@ -1,18 +1,16 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
 import { errorBesides, messageAt } from "../../api/errors";
 import { ErrorNotice } from "../../components/ErrorState";
 import { FormInspector } from "../../components/FormInspector";
-import { Inspector } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { asCurl } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
 import { useCan } from "../../api/session";
 import { UserSelect } from "../users/UserSelect";
 import { rolesQuery } from "../users/users";
-import classes from "../../components/Details.module.css";
 
 const DAY_MS = 86_400_000;
 const LIFETIMES = [
@@ -43,15 +41,16 @@ export function NewKey({ onClose }: { onClose: () => void }) {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined)
-    return (
-      <Inspector title="Key created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
-        <div className={classes.body}>
-          <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
-          <CodeBlock label="Try it" code={`export SVC_API_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
-        </div>
-      </Inspector>
-    );
+  const made = create.data && {
+    title: "Key created",
+    onDone: onClose,
+    content: (
+      <>
+        <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
+        <CodeBlock label="Try it" code={`export SVC_API_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
+      </>
+    ),
+  };
   const errorOf = (field: string) => messageAt(create.error, field);
   return (
     <FormInspector
@@ -61,6 +60,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
       action="Create key"
       isWhole={name.trim() !== "" && roleId !== null}
       request={create}
+      made={made}
       error={errorBesides(create.error, ["name", "roleId", "expiresAt", ...(readsUsers ? ["userId"] : [])])}
     >
       {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}

@@ -1,4 +1,4 @@
-import { Button, MultiSelect, TextInput } from "@mantine/core";
+import { MultiSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -7,13 +7,11 @@ import { isApiError } from "../../api/errors";
 import { instanceQuery, useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
 import { FormInspector } from "../../components/FormInspector";
-import { Inspector } from "../../components/Inspector";
 import { Ticked } from "../../components/Ticked";
 import { MAIL } from "../deliveries/consumers";
 import { EMPTY, bodyOf, handedOver, isTyped, problemsOf } from "./new-user";
 import { PasswordLink } from "./PasswordLink";
 import { canBeGiven, rolesQuery } from "./users";
-import classes from "../../components/Details.module.css";
 
 /**
  * Creates an account and a link with which its owner sets a password. The server mails the link, or the page shows it. Only this component
@@ -33,36 +31,38 @@ export function NewUser({ onClose }: { onClose: () => void }) {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined) {
-    const { data: user, link, linkExpiresAt } = create.data;
-    return (
-      <Inspector title="User created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
-        <div className={classes.body}>
-          {link === undefined || linkExpiresAt === undefined ? (
-            <p role="status">
-              A mail with a link was sent to <bdi>{user.email}</bdi>.
+  const { data: result } = create;
+  const link = result?.link;
+  const expiresAt = result?.linkExpiresAt;
+  const made = result && {
+    title: "User created",
+    onDone: onClose,
+    content: (
+      <>
+        {link === undefined || expiresAt === undefined ? (
+          <p role="status">
+            A mail with a link was sent to <bdi>{result.data.email}</bdi>.
+          </p>
+        ) : (
+          <>
+            <PasswordLink link={{ link, expiresAt }} email={result.data.email} />
+            <p>
+              <Ticked text={handedOver(sendsMail)} />
             </p>
-          ) : (
-            <>
-              <PasswordLink link={{ link, expiresAt: linkExpiresAt }} email={user.email} />
-              <p>
-                <Ticked text={handedOver(sendsMail)} />
-              </p>
-            </>
-          )}
-          <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
-          {link === undefined && readsEvents && (
-            <p className="dim">
-              <Link to="/deliveries" search={{ consumer: MAIL }}>
-                Deliveries of mail
-              </Link>{" "}
-              show whether the mail server has taken it.
-            </p>
-          )}
-        </div>
-      </Inspector>
-    );
-  }
+          </>
+        )}
+        <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
+        {link === undefined && readsEvents && (
+          <p className="dim">
+            <Link to="/deliveries" search={{ consumer: MAIL }}>
+              Deliveries of mail
+            </Link>{" "}
+            show whether the mail server has taken it.
+          </p>
+        )}
+      </>
+    ),
+  };
   const error = isApiError(create.error) ? create.error : null;
   const problems = problemsOf(error);
   const isAtField = problems.email !== undefined || problems.name !== undefined || (readsRoles && problems.roles !== undefined);
@@ -74,6 +74,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
       action="Create user"
       isWhole={draft.email.trim() !== ""}
       request={create}
+      made={made}
       error={isAtField ? null : create.error}
     >
       {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}

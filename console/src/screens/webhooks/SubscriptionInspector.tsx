@@ -1,4 +1,4 @@
-import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { Checkbox, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -101,14 +101,6 @@ export function NewSubscription() {
       if (warnings === undefined) await show();
     },
   });
-  if (create.data?.warnings !== undefined)
-    return (
-      <Inspector title="Subscription created" onClose={() => void navigate({ search: { tab: "subscriptions" } })} footer={<Button onClick={() => void show()}>Done</Button>}>
-        <div className={classes.body}>
-          <Warnings warnings={create.data.warnings} />
-        </div>
-      </Inspector>
-    );
   const errorOf = (field: string) => messageAt(create.error, field);
   return (
     <FormInspector
@@ -118,6 +110,7 @@ export function NewSubscription() {
       action="Create subscription"
       isWhole={event.trim() !== "" && consumer.trim() !== "" && config !== undefined}
       request={create}
+      made={create.data?.warnings === undefined ? undefined : { title: "Subscription created", onDone: () => void show(), content: <Warnings warnings={create.data.warnings} /> }}
       error={errorBesides(create.error, ["event", "consumer", "handler"])}
     >
       <TextInput label="Topic" description="* is one segment, # any number of them" required classNames={{ input: "mono" }} value={event} error={errorOf("event")} onChange={({ currentTarget }) => setEvent(currentTarget.value)} />

@@ -47,20 +47,22 @@ export function NewWebhook() {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined)
-    return (
-      <Inspector title="Webhook created" onClose={close} footer={<Button onClick={() => void navigate({ search: { open: create.data.data.id } })}>Done</Button>}>
-        <div className={classes.body}>
-          <Warnings warnings={create.data.warnings} />
-          <OneTimeSecret label="Signing secret" secret={create.data.secret ?? ""}>
-            Give it to the receiver. It is not shown again.
-          </OneTimeSecret>
-          <Link to="/webhooks" search={{ tab: "verify" }}>
-            How the receiver verifies a signature
-          </Link>
-        </div>
-      </Inspector>
-    );
+  const { data } = create;
+  const made = data && {
+    title: "Webhook created",
+    onDone: () => void navigate({ search: { open: data.data.id } }),
+    content: (
+      <>
+        <Warnings warnings={data.warnings} />
+        <OneTimeSecret label="Signing secret" secret={data.secret ?? ""}>
+          Give it to the receiver. It is not shown again.
+        </OneTimeSecret>
+        <Link to="/webhooks" search={{ tab: "verify" }}>
+          How the receiver verifies a signature
+        </Link>
+      </>
+    ),
+  };
   return (
     <FormInspector
       title="New webhook"
@@ -69,6 +71,7 @@ export function NewWebhook() {
       action="Create webhook"
       isWhole={draft.url.trim() !== "" && draft.topics.length > 0}
       request={create}
+      made={made}
       error={errorBesides(create.error, FIELDS)}
     >
       <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(create.error, field)} />
