@@ -68,7 +68,7 @@ export function InstallBlockScreen() {
   ];
   const wrongName = upgrade !== undefined && found !== undefined && found.manifest.name !== upgrade;
   return (
-    <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} actions={found === undefined || install.data !== undefined ? undefined : <CopyMenu texts={copied} />} padded narrow>
+    <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} actions={found === undefined || wrongName || install.data !== undefined ? undefined : <CopyMenu texts={copied} />} padded narrow>
       <div className={classes.install}>
         {!canCreate && <p>You need <code className="mono">create</code> on <code className="mono">blocks</code> to install one.</p>}
         {canCreate && install.data === undefined && (
