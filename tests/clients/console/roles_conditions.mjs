@@ -330,8 +330,10 @@ test("the console seen as a role has the rows and the columns that its grants re
   await shows("of Wim", "of the viewer");
   await link("report").click();
   await shows("also shown", "hidden", "shown");
-  const all = await columns();
-  assert.ok(["title", "state", "margin"].every((name) => all.includes(name)), all.join());
+  await until("the other columns", async () => {
+    const all = await columns();
+    return ["title", "state", "margin"].every((name) => all.includes(name));
+  });
 });
 
 test("it is explained why somebody sees a record, and who may ask is told what they need", async () => {
