@@ -314,7 +314,7 @@ async fn set_permissions(
     permissions: &[Grant],
     now: i64,
 ) -> Result<()> {
-    let registry = app.registry();
+    let registry = app.registry_in(connection).await?;
     let grant_context = app.grant_context(&registry);
     let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
     let present = present.with_meaning(&grant_context);
