@@ -2,10 +2,10 @@
 //!
 //! These statements are for pages with a condition on related rows. There are two, one after the other:
 //!
-//! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they lead
-//!   to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the order
-//!   of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends neither on
-//!   the number of rows, nor on how many of them meet the condition.
+//! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they
+//!   lead to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the
+//!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
+//!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
 //!   page.
 //!
@@ -57,9 +57,9 @@ pub struct Attempt {
 /// Reads the keys that the rows of a page can have. They are only of use if the statement does not return more than
 /// [`Attempt::rows`].
 ///
-/// `None` if no keys lead to the page: on Postgres, with a search, if no index finds exactly the related rows of a condition, or if
-/// these are foreign keys and the page has another order than that of creation, or a row policy with many values. It is also `None`
-/// if an index leads to the rows that meet another test, because these may be fewer.
+/// `None` if no keys lead to the page: on Postgres, with a search, if no index finds exactly the related rows of a condition, or
+/// if these are foreign keys and the page has another order than that of creation, or a row policy with many values. It is also
+/// `None` if an index leads to the rows that meet another test, because these may be fewer.
 pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     let (place, related) = led_by_related(dialect, plan)?;
     let (object, conditions) = (&plan.object, &plan.selection.conditions);

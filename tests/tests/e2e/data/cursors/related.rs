@@ -34,8 +34,8 @@ async fn make_all(admin: &Admin<'_>, object: &str, records: Vec<Value>) -> Vec<S
     made.json()["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
-/// Makes the objects `task` (project, parent, tags), `project` and `label`, and their rows. Returns the ids of the projects and of
-/// the tasks, in the order of their numbers.
+/// Makes the objects `task` (project, parent, tags), `project` and `label`, and their rows. Returns the ids of the projects and
+/// of the tasks, in the order of their numbers.
 async fn fill(admin: &Admin<'_>) -> [Vec<String>; 2] {
     let fields = json!([
         { "name": "number", "type": "integer", "required": true, "indexed": true },
@@ -53,7 +53,10 @@ async fn fill(admin: &Admin<'_>) -> [Vec<String>; 2] {
     {
         admin.relate(json!({ "name": name, "kind": kind, "source": "task", "target": target })).await;
     }
-    let record = |number: usize| json!({ "number": number, "kind": number % 10, "text": format!("{}", number % 2), "key": "k", "value": number % 3 });
+    let record = |number: usize| {
+        let (kind, text, value) = (number % 10, format!("{}", number % 2), number % 3);
+        json!({ "number": number, "kind": kind, "text": text, "key": "k", "value": value })
+    };
     let projects = make_all(admin, "project", (0..PROJECTS).map(record).collect()).await;
     let mut tasks: Vec<String> = Vec::new();
     for numbers in [0..PARENTS, PARENTS..TASKS] {
