@@ -1,5 +1,5 @@
 /** The errors of requests, as one type that every screen shows in the same way. */
-import { isJsonObject, parseJson, type JsonValue } from "./json";
+import { isJsonObject, readJson, type JsonValue } from "./json";
 
 export interface Issue {
   /** The place in the input: a JSON pointer or the name of a field. */
@@ -57,6 +57,16 @@ export function isApiError(error: unknown): error is ApiError {
   return error instanceof ApiError;
 }
 
+/** The message of an error if it is about this field. */
+export function messageAt(error: unknown, field: string): string | undefined {
+  return isApiError(error) && error.field === field ? error.message : undefined;
+}
+
+/** The error, or null if one of these fields shows its message. */
+export function errorBesides(error: unknown, fields: readonly string[]): unknown {
+  return isApiError(error) && fields.includes(error.field ?? "") ? null : error;
+}
+
 export function noAnswer(cause: unknown, method: string, path: string): ApiError {
   const message = "The server did not answer. Check that it runs and that this computer can reach it, then try again.";
   return Object.assign(new ApiError(0, "no_answer", message, { method, path }), { cause });
@@ -64,12 +74,8 @@ export function noAnswer(cause: unknown, method: string, path: string): ApiError
 
 export async function errorOf(response: Response, method: string, path: string): Promise<ApiError> {
   const text = await response.text().catch(() => "");
-  let body: JsonValue = text;
-  try {
-    body = parseJson(text);
-  } catch {
-    // The body is not JSON. It may be the page of a proxy.
-  }
+  // If the body is not JSON, it may be the page of a proxy.
+  const body = readJson(text) ?? text;
   const known = isJsonObject(body) ? body : {};
   const string = (key: string) => (typeof known[key] === "string" ? (known[key] as string) : undefined);
   const retryAfter = Number(response.headers.get("retry-after") ?? response.headers.get("x-retry-after") ?? Number.NaN);

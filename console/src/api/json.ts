@@ -18,6 +18,21 @@ export function parseJson(text: string): JsonValue {
   return parse(text, undefined, exactNumber) as JsonValue;
 }
 
+/** Parses a text that a person typed, and says what is wrong with it. */
+export function checkJson(text: string): { value: JsonValue } | { problem: string } {
+  try {
+    return { value: parseJson(text) };
+  } catch (error) {
+    return { problem: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** Parses a text that may not be JSON. It is undefined then. */
+export function readJson(text: string): JsonValue | undefined {
+  const read = checkJson(text);
+  return "value" in read ? read.value : undefined;
+}
+
 /** `space` is the indentation. A value that JSON does not have (undefined) becomes `null`. */
 export function printJson(value: unknown, space?: number): string {
   return stringify(value, undefined, space) ?? "null";

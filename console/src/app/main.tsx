@@ -3,7 +3,7 @@ import "./global.css";
 // This has to run before the router reads the address.
 import "./gate/link-token";
 import "./gate/refused-link";
-import { nonce } from "./nonce";
+import { nonce } from "../components/nonce";
 import { MantineProvider } from "@mantine/core";
 import { useNotifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";

@@ -24,7 +24,7 @@ import { readUsersSearch } from "../screens/users/search";
 import { readWebhooksSearch } from "../screens/webhooks/search";
 import { Root } from "./Root";
 import { NotFound } from "./shell/NotFound";
-import { text, type RawSearch } from "./search";
+import { text, type RawSearch } from "../api/search";
 
 export const queryClient = new QueryClient({
   defaultOptions: {

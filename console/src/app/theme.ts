@@ -23,15 +23,6 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", "DejaVu Sans Mono", monospace',
   fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "20px" },
   lineHeights: { xs: "1.35", sm: "1.4", md: "1.45", lg: "1.4", xl: "1.3" },
-  headings: {
-    fontWeight: "600",
-    sizes: {
-      h1: { fontSize: "20px", lineHeight: "28px" },
-      h2: { fontSize: "16px", lineHeight: "24px" },
-      h3: { fontSize: "14px", lineHeight: "20px" },
-      h4: { fontSize: "13px", lineHeight: "18px" },
-    },
-  },
   spacing: { xs: "4px", sm: "8px", md: "12px", lg: "16px", xl: "24px", xxl: "32px" },
   radius: { xs: "4px", sm: "6px", md: "6px", lg: "6px", xl: "6px" },
   defaultRadius: "sm",
@@ -60,7 +51,6 @@ export const theme = createTheme({
     Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Modal: { defaultProps: { transitionProps: motion, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { transitionProps: { duration: 140 }, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
-    Tabs: { defaultProps: { keepMounted: false } },
     Loader: { defaultProps: { size: 16 } },
     Kbd: { defaultProps: { size: "xs" } },
   },

@@ -32,7 +32,7 @@ export function Changes({ changes, label = "Changes" }: { changes: FieldChange[]
           <dt className={classes.field} dir="auto">
             {change.label ?? change.field}
           </dt>
-          <dd className={classes.values}>
+          <dd>
             <OneChange {...change} />
           </dd>
         </div>

@@ -6,7 +6,7 @@ import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useId, useRef } from "react";
-import { nonce } from "../app/nonce";
+import { nonce } from "./nonce";
 import type { CodeEditorProps } from "./CodeEditor";
 import classes from "./CodeEditor.module.css";
 

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useAsked } from "./confirm-store";
+import { submits } from "./submits";
 
 /** Shows the questions of `confirm`. It exists once, in the root. */
 export default function ConfirmHost() {
@@ -17,12 +18,7 @@ export default function ConfirmHost() {
   return (
     <Modal opened={asked !== null} onClose={() => asked?.answer(false)} title={options?.title} centered size="md" zIndex={350}>
       {options !== null && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            asked?.answer(true);
-          }}
-        >
+        <form onSubmit={submits(() => asked?.answer(true))}>
           <Text component="div" size="sm">
             {options.children}
           </Text>

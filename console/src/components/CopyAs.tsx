@@ -13,7 +13,8 @@ export interface CopyAsProps {
   mcp?: { tool: string; arguments: unknown } | undefined;
 }
 
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+/** A text as one word of a shell. */
+export const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The request as a curl command. It uses a variable for the API key, because a session never leaves the browser. */
 export function asCurl({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {

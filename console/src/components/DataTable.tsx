@@ -61,8 +61,10 @@ export interface DataTableProps<Row> {
 
 const WIDTH = 180;
 const CHECK_WIDTH = 40;
-/** If the columns are too wide, they shrink at most to this fraction so that all of them fit. */
+/** Columns that are too wide shrink at most to this fraction. */
 const SHRINK_MIN = 0.7;
+/** If the columns do not fit even then, none of them shrinks below this width in pixels. */
+const SHRUNK_WIDTH_MIN = 110;
 const NONE: ReadonlySet<string> = new Set();
 /** The row number of the header. */
 const HEADER = -1;
@@ -94,6 +96,9 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const factor = (viewWidth - checkWidth) / (natural - checkWidth);
     sizes.forEach((size, index) => (sizes[index] = Math.floor(size * factor)));
     sizes[sizes.length - 1]! += viewWidth - checkWidth - sizes.reduce((sum, size) => sum + size, 0);
+  } else if (natural > viewWidth && viewWidth > 0) {
+    // The table scrolls. Its columns shrink nevertheless, so that a good part of them is visible beside an open inspector.
+    sizes.forEach((size, index) => (sizes[index] = Math.max(Math.min(size, SHRUNK_WIDTH_MIN), Math.floor(size * SHRINK_MIN))));
   } else if (natural < viewWidth && sizes.length > 0) {
     // The last column takes the remaining width, so that rows end at the edge.
     sizes[sizes.length - 1]! += viewWidth - natural;

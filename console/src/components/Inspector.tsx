@@ -6,15 +6,19 @@ import { useHotkeys } from "./useHotkeys";
 import { useReturnedFocus } from "./useReturnedFocus";
 import classes from "./Page.module.css";
 
-export interface InspectorProps {
-  title: ReactNode;
+/** Leave the item of a list that a pane shows. */
+export interface PaneActions {
   /** Closes the pane. The focus then returns to where it was. */
   onClose: () => void;
-  /** Whether the pane has text that is not saved. If it has, closing the pane and moving to another item ask first. */
-  isDirty?: boolean;
   /** Move to the next and the previous item of the list. Absent at the ends of the list. */
   onNext?: (() => void) | undefined;
   onPrevious?: (() => void) | undefined;
+}
+
+export interface InspectorProps extends PaneActions {
+  title: ReactNode;
+  /** Whether the pane has text that is not saved. If it has, closing the pane and moving to another item ask first. */
+  isDirty?: boolean;
   /** Buttons in the head, such as "Open page". */
   actions?: ReactNode;
   footer?: ReactNode;
@@ -22,7 +26,7 @@ export interface InspectorProps {
 }
 
 /** How the pane moves to the next and the previous row of a list. `at` is the place of its row, or -1 if the list does not have it. */
-export function neighbours<Row>(rows: readonly Row[], at: number, open: (row: Row) => void): { onNext: (() => void) | undefined; onPrevious: (() => void) | undefined } {
+export function neighbours<Row>(rows: readonly Row[], at: number, open: (row: Row) => void): Omit<PaneActions, "onClose"> {
   const to = (row: Row | undefined) => (at === -1 || row === undefined ? undefined : () => open(row));
   return { onNext: to(rows[at + 1]), onPrevious: to(rows[at - 1]) };
 }

@@ -385,14 +385,15 @@ impl Caller {
         self.holds(Resource::Objects, Action::Read) || holds_any()
     }
 
-    /// Requires that the caller has every right of `grants`. Nobody may give more rights than they have. A grant that lists a field
-    /// that no longer exists gives nothing, so nobody needs it, and nobody has a right because of it.
+    /// Requires that the caller has every right of `grants`. Nobody may give more rights than they have. A grant does not give the
+    /// actions for which it lists a field that no longer exists. So nobody needs these rights, and nobody has them.
     ///
     /// # Errors
     /// `forbidden`, which names the first grant that they do not have.
     pub(crate) fn covers(&self, grant_context: &GrantContext<'_>, grants: &[Grant]) -> Result<()> {
         let held = self.rights().with_meaning(grant_context);
-        match grants.iter().find(|grant| grant_context.has_fields_of(grant) && !held.covers(grant)) {
+        let mut given = grants.iter().filter_map(|grant| grant_context.given_by(grant));
+        match given.find(|grant| !held.covers(grant)) {
             None => Ok(()),
             // Only callers who may read roles may know the rights of a role.
             Some(grant) if self.holds(Resource::Roles, Action::Read) => {

@@ -104,4 +104,16 @@ mod tests {
             assert_eq!(copy, original, "sdk/rust/wit/deps/{package} differs from wit/{package}");
         }
     }
+
+    #[test]
+    fn the_readme_of_each_language_says_where_the_program_is_and_how_to_sign_in() {
+        for language in Language::ALL {
+            let template = format!("sdk/{}/template", language.folder());
+            let (_, readme) = folder(&template).find(|(path, _)| *path == "README.md").expect("a README");
+            let text = String::from_utf8_lossy(readme);
+            for part in ["blockbase block install {{name}}.wasm", "target/release", "/api/auth/sign-in/email", "SVC_API_KEY"] {
+                assert!(text.contains(part), "{template}/README.md does not contain {part}");
+            }
+        }
+    }
 }

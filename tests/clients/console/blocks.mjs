@@ -3,15 +3,12 @@
 // BLOCK is a packed file or a component of `examples/echo`. BLOCKBASE packs it again with other manifests. SHIPPED is a folder with the
 // packed files of `blocks/`.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { admin, base, call, look, must, open, openInFirefox, person, until } from "./harness.mjs";
+import { test } from "node:test";
+import { admin, base, button, call, copyAs, details, folder, look, must, open, openInFirefox, pack, person, until } from "./harness.mjs";
 
-const directory = mkdtempSync(join(tmpdir(), "blockbase-blocks-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = folder("blocks");
 
 const ECHO = {
   name: "shift",
@@ -30,18 +27,11 @@ const ECHO = {
 };
 
 /** Packs a version in which these keys replace those of the manifest above. Returns its path. */
-function version(number, keys = {}) {
-  const manifest = join(directory, `${number}.json`);
-  const out = join(directory, `${number}.wasm`);
-  writeFileSync(manifest, JSON.stringify({ ...ECHO, version: number, ...keys }));
-  execFileSync(process.env.BLOCKBASE, ["block", "pack", process.env.BLOCK, "--manifest", manifest, "--out", out]);
-  return out;
-}
+const version = (number, keys = {}) => pack(directory, { ...ECHO, version: number, ...keys });
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
 
-const button = (within, name) => within.getByRole("button", { name, exact: true });
 const choose = (page, file) => page.locator('input[type="file"]').setInputFiles(file);
 const serving = async () => (await must(owner, "GET", "/api/v1/blocks/shift")).data.version;
 
@@ -82,6 +72,10 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await more.getByText("new", { exact: true }).waitFor();
   await page.getByText("asks for more").waitFor();
   await look(page, "upgrade");
+  const curl = await copyAs(page, "curl");
+  assert.match(curl, /\/api\/v1\/blocks\?upgrade=true&allowNewPermissions=true'/);
+  assert.match(curl, /--data-binary @'shift-2\.0\.0\.wasm'$/);
+  assert.equal(await copyAs(page, "Command line"), "blockbase block upgrade 'shift-2.0.0.wasm'");
   await button(page, "Agree and upgrade").click();
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
   await until("upgraded", async () => (await serving()) === "2.0.0");
@@ -260,7 +254,7 @@ test("a webhook that a block declares can be tested, rotated and switched, and n
   await page.getByText("Signing secret of the webhook out").first().waitFor();
   const [{ id }] = (await must(owner, "GET", "/api/v1/webhooks")).data;
   await page.goto(`${base}/admin/webhooks?open=${id}`);
-  const pane = page.getByRole("complementary", { name: "Details" });
+  const pane = details(page);
   await pane.getByText("The block shift declares it", { exact: false }).waitFor();
   assert.ok(await pane.getByLabel("URL").isDisabled());
   assert.equal(await button(pane, "Save").count(), 0);

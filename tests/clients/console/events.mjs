@@ -1,33 +1,24 @@
 // Events, deliveries, webhooks and subscriptions. The server retries at once (SVC_RETRY_BASE_MS=1).
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { createServer } from "node:http";
-import { after, test } from "node:test";
-import { admin, call, holdAnswers, hostile, intercept, look, must, open, until } from "./harness.mjs";
+import { test } from "node:test";
+import { admin, agree, button, call, details, holdAnswers, hostile, intercept, look, must, open, receiver, rows, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
 const create = async (text) => (await must(owner, "POST", "/api/v1/data/note", { text })).data.id;
 
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
-const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
-const rows = (page, label) => page.getByRole("grid", { name: label }).locator('[role="row"][aria-rowindex]:not([aria-rowindex="1"])');
-
 /** A receiver of webhooks that refuses requests until the test sets it to accept them. */
 const received = [];
 let status = 500;
-const receiver = createServer((request, answer) => {
+const address = `${await receiver((request, answer) => {
   let body = "";
   request.on("data", (bytes) => (body += bytes));
   request.on("end", () => {
     received.push({ body, signature: request.headers["x-svc-signature"] });
     answer.writeHead(status, { "content-type": "text/plain" }).end(status === 500 ? "no room today" : "thanks");
   });
-});
-await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
-after(() => receiver.close());
-const address = `http://127.0.0.1:${receiver.address().port}/hook`;
+})}/hook`;
 
 test("a screen without data has a button, a link to the reference, and a curl command that does the same", async () => {
   const page = await open("/admin/settings", { as: owner });
@@ -191,6 +182,9 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await pane.getByRole("heading", { name: "Attempts", exact: true }).waitFor();
   assert.equal(await pane.getByRole("listitem").count(), 5);
   await look(page, "delivery");
+  // Beside the panel, more columns are whole than the box to select, the topic and the consumer.
+  const whole = await page.getByRole("grid", { name: "Deliveries" }).evaluate((table) => [...table.querySelectorAll('[role="columnheader"]')].filter((head) => head.getBoundingClientRect().right <= table.getBoundingClientRect().right).map((head) => head.textContent));
+  assert.deepEqual(whole.slice(0, 5), ["", "Topic", "Consumer", "State", "Attempts"]);
   status = 200;
   const count = received.length;
   await button(pane, "Retry delivery").click();

@@ -4,34 +4,21 @@
 // If PICTURES names a folder, the tests also save a picture of each screen there for the documentation, in both themes. BLOCK is a packed
 // file or a component of `examples/echo`, which BLOCKBASE packs with another manifest.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { ADMIN, base, call, must, open, person, settled, signIn, until } from "./harness.mjs";
+import { test } from "node:test";
+import { ADMIN, base, button, call, cell, details, folder, heading, must, open, pack, person, receiver, rows, setPassword, settled, signIn, until } from "./harness.mjs";
 
-const directory = mkdtempSync(join(tmpdir(), "blockbase-flows-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = folder("flows");
 
 /** A receiver of webhooks that refuses requests until the test sets it to accept them. */
 let status = 503;
-const receiver = createServer((request, answer) => {
+const address = `${await receiver((request, answer) => {
   request.resume();
   request.on("end", () => answer.writeHead(status, { "content-type": "text/plain" }).end(status === 503 ? "The ledger is closed for maintenance." : "thanks"));
-});
-await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
-after(() => receiver.close());
-const address = `http://127.0.0.1:${receiver.address().port}/orders`;
+})}/orders`;
 
 let owner;
-const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
-const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
-const rows = (page, label) => page.getByRole("grid", { name: label }).locator('[role="row"][aria-rowindex]:not([aria-rowindex="1"])');
-const cell = (page, row, column) => page.getByRole("grid").locator(`[data-row="${row}"] [data-column="${column}"]`);
 const first = async (path) => (await must(owner, "GET", path)).data[0];
 const screen = (path, options) => open(`/admin${path}`, { as: owner, ...options });
 
@@ -231,11 +218,8 @@ test("blocks: one is uploaded, agreed to, and its action runs", async () => {
     requires: { plugins: ["log"] },
     permissions: { data: [{ resource: "customer", actions: ["read"] }] },
   };
-  const out = join(directory, "greeter.wasm");
-  writeFileSync(join(directory, "greeter.json"), JSON.stringify(manifest));
-  execFileSync(process.env.BLOCKBASE, ["block", "pack", process.env.BLOCK, "--manifest", join(directory, "greeter.json"), "--out", out]);
   const page = await screen("/blocks/install");
-  await page.locator('input[type="file"]').setInputFiles(out);
+  await page.locator('input[type="file"]').setInputFiles(pack(directory, manifest));
   await page.getByText("It may read records of the object customer, with your rights.").waitFor();
   await picture(page, "block-consent");
   assert.equal((await must(owner, "GET", "/api/v1/blocks")).data.length, 0, "nothing is installed before somebody agrees");
@@ -321,9 +305,7 @@ test("users: one is created, and gets in by the link", async () => {
 
   const hers = await landing("set password", pathname.replace("/admin", "") + hash, (page) => heading(page, "Choose a password").waitFor());
   assert.equal(hers.url(), `${base}/admin/set-password`);
-  await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
-  await hers.getByLabel("New password again").fill("a password of mine");
-  await button(hers, "Set password").click();
+  await setPassword(hers, "a password of mine");
   await hers.getByText("Your password is set. Sign in with it.").waitFor();
   await hers.getByLabel("Email").fill("ina@example.com");
   await hers.getByLabel("Password", { exact: true }).fill("a password of mine");

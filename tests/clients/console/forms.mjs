@@ -2,7 +2,7 @@
 // of a code editor and out of panels, and back to the previous focus.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, focused, must, open, settled, until } from "./harness.mjs";
+import { admin, axe, button, details, focused, must, open, settled, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "company", label: "Company", fields: [{ name: "name", type: "text", required: true, max: 80 }] });
@@ -11,8 +11,6 @@ await must(owner, "POST", "/api/v1/relationships", { name: "company", kind: "man
 const acme = (await must(owner, "POST", "/api/v1/data/company", { name: "Acme" })).data;
 await must(owner, "POST", "/api/v1/data/company", { name: "Brown and Sons" });
 
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
 const row = (page, name) => page.locator(`[data-column="${name}"]`);
 /** The texts that describe an input, as a screen reader reads them. */
 const descriptionOf = (input) => input.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));
@@ -142,6 +140,25 @@ test("focus returns to where it was, from the palette and from a panel whose fie
   await page.keyboard.press("Escape");
   await details(page).waitFor({ state: "detached" });
   await until("back", async () => (await focused(page)) === "Create role");
+});
+
+test("a pane that shows a secret keeps the focus from the list behind it, and returns it when it closes", async () => {
+  // There is a webhook, so that the page has a table, and one link that creates another.
+  await must(owner, "POST", "/api/v1/webhooks", { name: "the first", url: "http://127.0.0.1:9/", topics: ["data.company.#"] });
+  const page = await open("/admin/webhooks", { as: owner });
+  await page.getByRole("grid", { name: "Webhooks" }).getByText("the first").waitFor();
+  const create = page.getByRole("link", { name: "Create webhook" });
+  await create.focus();
+  await page.keyboard.press("Enter");
+  await details(page).getByLabel("URL").fill("http://127.0.0.1:9/second");
+  await page.keyboard.press("Enter");
+  await page.locator("[data-secret]").waitFor();
+  await settled(page);
+  // There, Enter would open the form again, and the secret would be gone.
+  assert.equal(await create.evaluate((link) => link === document.activeElement), false);
+  await page.keyboard.press("Escape");
+  await details(page).waitFor({ state: "detached" });
+  await until("back", () => create.evaluate((link) => link === document.activeElement));
 });
 
 test("axe finds nothing on long lists and on the pages for programs", async () => {

@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { ADMIN, admin, base, call, focused, hostile, intercept, look, must, open, person, signIn, until } from "./harness.mjs";
+import { ADMIN, admin, base, call, details, focused, heading, hostile, intercept, look, must, open, person, setPassword, signIn, until } from "./harness.mjs";
 
 const { CLAIM_URL, CLAIM_2_URL, SETUP_URL, MAIL_URL, MAIL_LOG } = process.env;
 
 const signInButton = (page) => page.getByRole("button", { name: "Sign in", exact: true });
-const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
 test("a fresh server with a setup token asks for it, refuses a wrong one, and makes the admin", async () => {
   const page = await open("/admin/roles", { at: SETUP_URL, expect: [/403/] });
@@ -101,11 +100,6 @@ async function linkOf(session, email) {
   const { pathname, hash } = new URL((await must(session, "POST", "/api/v1/users", { email })).link);
   return { address: pathname + hash, hash, token: hash.split("=")[1] };
 }
-async function choosePassword(page, password, again = password) {
-  await page.getByLabel("New password", { exact: true }).fill(password);
-  await page.getByLabel("New password again").fill(again);
-  await page.getByRole("button", { name: "Set password" }).click();
-}
 
 test("a link sets a password: its token leaves the address bar, is stored nowhere, and works once", async () => {
   const owner = await admin();
@@ -118,12 +112,12 @@ test("a link sets a password: its token leaves the address bar, is stored nowher
   await until("the first field has the focus", async () => (await focused(page)) === "new-password");
   await look(page, "set-password");
 
-  await choosePassword(page, "password1");
+  await setPassword(page, "password1");
   await page.getByLabel("New password", { exact: true }).and(page.locator('[aria-invalid="true"]')).waitFor();
-  await choosePassword(page, "a password of mine", "a password of nobody");
+  await setPassword(page, "a password of mine", "a password of nobody");
   await page.getByText("The two passwords differ").waitFor();
   await look(page, "set-password-refused");
-  await choosePassword(page, "a password of mine");
+  await setPassword(page, "a password of mine");
   await heading(page, "Sign in").waitFor();
   await page.getByText("Your password is set. Sign in with it.").waitFor();
   assert.equal(new URL(page.url()).pathname, "/admin/");
@@ -139,7 +133,7 @@ test("a link sets a password: its token leaves the address bar, is stored nowher
   // The link has been used.
   await page.goto(base + address);
   await page.getByText("linus@example.com is signed in here, and will be signed out.").waitFor();
-  await choosePassword(page, "a third password");
+  await setPassword(page, "a third password");
   await heading(page, "This link does not work").waitFor();
   await look(page, "set-password-used");
   await page.getByRole("link", { name: "Go to the console" }).click();
@@ -152,7 +146,7 @@ test("a link is used where somebody else is signed in, who is signed out", async
   const { address } = await linkOf(owner, "lena@example.com");
   const page = await open(address, { as: other });
   await page.getByText("otto-other@example.com is signed in here, and will be signed out.").waitFor();
-  await choosePassword(page, "a password of mine");
+  await setPassword(page, "a password of mine");
   await page.getByText("Your password is set. Sign in with it.").waitFor();
   assert.equal((await call(other, "GET", "/api/v1/me/preferences")).status, 401);
   await page.getByLabel("Email").fill("lena@example.com");
@@ -172,7 +166,7 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
   await paste("#token=this-is-not-a-token-of-anybody");
   await heading(page, "Choose a password").waitFor();
   assert.equal(page.url(), `${base}/admin/set-password`);
-  await choosePassword(page, "a password of mine");
+  await setPassword(page, "a password of mine");
   await heading(page, "This link does not work").waitFor();
   await paste(hash);
   await heading(page, "Choose a password").waitFor();
@@ -181,7 +175,7 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
   await page.reload();
   await heading(page, "Open your link again").waitFor();
   await paste(hash);
-  await choosePassword(page, "a password of mine");
+  await setPassword(page, "a password of mine");
   await page.getByText("Your password is set. Sign in with it.").waitFor();
 });
 
@@ -236,7 +230,7 @@ test("where addresses have to be confirmed, a sign-up waits for the link of a ma
 test("a user is invited by a mail, forgets the password, and sets another one by a mail", async () => {
   const owner = await admin({ at: MAIL_URL });
   const view = await open("/admin/users?new=true", { at: MAIL_URL, as: owner });
-  const pane = view.getByRole("complementary", { name: "Details" });
+  const pane = details(view);
   await pane.getByLabel("Email").fill("mia@example.com");
   const invitation = await linkOfMail(SETS_PASSWORD, () => pane.getByRole("button", { name: "Create user" }).click());
   await pane.getByText("A mail with a link was sent to mia@example.com.").waitFor();
@@ -254,7 +248,7 @@ test("a user is invited by a mail, forgets the password, and sets another one by
     await page.getByText("Your account (mia@example.com) has no role").waitFor();
   };
   await page.goto(invitation);
-  await choosePassword(page, "a password of mine");
+  await setPassword(page, "a password of mine");
   await signsIn("a password of mine");
   await page.context().clearCookies();
 
@@ -268,7 +262,7 @@ test("a user is invited by a mail, forgets the password, and sets another one by
   await page.getByText("If an account has this address, a mail with a link is on its way.").waitFor();
   await look(page, "forgot-password-sent");
   await page.goto(reset);
-  await choosePassword(page, "another password of mine");
+  await setPassword(page, "another password of mine");
   await signsIn("another password of mine");
 });
 

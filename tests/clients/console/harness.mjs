@@ -1,8 +1,11 @@
 // The base of all browser tests of the console. Environment: BASE_URL (the address whose /admin is tested), ENGINE, ARTIFACTS (the folder
 // for pictures), CHROMIUM and FIREFOX (paths of the browsers).
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, afterEach } from "node:test";
 import { chromium } from "playwright-core";
@@ -15,8 +18,8 @@ const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
 /** The maximum wait for anything on a busy machine. After it, the thing counts as missing. */
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
-export const WIDTHS = [1280, 360];
-export const THEMES = ["light", "dark"];
+const WIDTHS = [1280, 360];
+const THEMES = ["light", "dark"];
 
 const CHROMIUM_ARGUMENTS = [
   "--no-sandbox",
@@ -106,6 +109,72 @@ export async function person(adminSession, name, permissions = []) {
     await must(adminSession, "POST", `/api/v1/users/${made.userId}/roles`, { roleId: role.data.id });
   }
   return made;
+}
+
+/** Makes a folder for the files of a test. It is removed at the end. */
+export function folder(name) {
+  const directory = mkdtempSync(join(tmpdir(), `blockbase-${name}-`));
+  after(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Packs the component in BLOCK with this manifest. Returns the path of the packed file, which is in `directory`. */
+export function pack(directory, manifest) {
+  const path = join(directory, `${manifest.name}-${manifest.version}`);
+  writeFileSync(`${path}.json`, JSON.stringify(manifest));
+  execFileSync(process.env.BLOCKBASE, ["block", "pack", process.env.BLOCK, "--manifest", `${path}.json`, "--out", `${path}.wasm`]);
+  return `${path}.wasm`;
+}
+
+/** Starts a receiver of webhooks on this machine. Returns its address, without a path. */
+export async function receiver(handle) {
+  const server = createServer(handle);
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+// ---- parts of many screens
+
+export const button = (within, name) => within.getByRole("button", { name, exact: true });
+export const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
+/** The panel beside a list. */
+export const details = (page) => page.getByRole("complementary", { name: "Details" });
+/** Answers a question of the page with this button. */
+export const agree = (page, name) => button(page.getByRole("dialog"), name).click();
+/** The rows of a table without its head. */
+export const rows = (page, label) => page.getByRole("grid", { name: label }).locator('[role="row"][aria-rowindex]:not([aria-rowindex="1"])');
+/** The table of records, and one of its cells. */
+export const grid = (page) => page.getByRole("grid");
+export const cell = (page, row, column) => grid(page).locator(`[data-row="${row}"] [data-column="${column}"]`);
+
+/** Waits until the table shows its records. */
+export async function ready(page) {
+  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
+  await settled(page);
+}
+
+/** Chooses a column in a picker. Relations come first, with their names in the list. */
+export async function choosePath(page, picker, ...names) {
+  await picker.click();
+  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
+}
+
+/** Copies what the page shows in this form, such as "curl". Returns the text. */
+export async function copyAs(page, name) {
+  await page.getByRole("button", { name: "Copy as" }).click();
+  await page.getByRole("menuitem", { name, exact: true }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  await page.getByRole("button", { name: "Copy as" }).waitFor();
+  return text;
+}
+
+/** Fills the page of a link that sets a password, and sends it. */
+export async function setPassword(page, password, again = password) {
+  await page.getByLabel("New password", { exact: true }).fill(password);
+  await page.getByLabel("New password again").fill(again);
+  await button(page, "Set password").click();
 }
 
 // ---- the browser
@@ -308,7 +377,7 @@ export async function frames(page, act) {
 let fox;
 
 /** Debian's own Firefox, started once. */
-export async function firefox() {
+async function firefox() {
   const { default: puppeteer } = await import("puppeteer-core");
   fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
   return fox;

@@ -165,6 +165,7 @@ test("a step that fails says what was applied and what was not", async () => {
   await review.getByText("1 step is applied and stays.", { exact: false }).waitFor();
   await review.getByText("The server is busy. Try again.", { exact: false }).waitFor();
   await review.getByText("not tried", { exact: true }).waitFor();
+  await review.getByText("The changes that were not applied stay pending", { exact: false }).waitFor();
   assert.deepEqual((await fields("part")).map(({ label }) => label ?? null), ["A", null, null]);
   await end();
   await review.getByRole("button", { name: "Try the 2 remaining steps again" }).click();

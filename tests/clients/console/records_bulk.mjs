@@ -1,7 +1,7 @@
 // Changes and deletions of several records: progress, cancel, and reports of the changed and the other records.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, call, intercept, look, must, open, person, picture, settled, until } from "./harness.mjs";
+import { admin, call, grid, intercept, look, must, open, person, picture, ready, until } from "./harness.mjs";
 
 let me;
 before(async () => {
@@ -9,11 +9,6 @@ before(async () => {
   await must(me, "POST", "/api/v1/objects", { name: "parcel", label: "Parcels", fields: [{ name: "title", type: "text", required: true }, { name: "state", type: "enum", options: ["here", "sent", "lost"] }, { name: "lot", type: "integer" }] });
 });
 
-const grid = (page) => page.getByRole("grid");
-async function ready(page) {
-  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
-  await settled(page);
-}
 async function lot(number, count) {
   for (let from = 0; from < count; from += 1_000) await must(me, "POST", "/api/v1/data/parcel/bulk", { data: Array.from({ length: Math.min(1_000, count - from) }, (_, index) => ({ title: `lot ${number} parcel ${String(from + index).padStart(4, "0")}`, state: "here", lot: number })) });
 }

@@ -1,7 +1,7 @@
 // The filter of the records with and, or, not and relations: in the builder, in words, saved, counted, exported, copied, and refused.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, engine, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, choosePath, copyAs, engine, grid, intercept, look, must, open, person, ready, until } from "./harness.mjs";
 
 let me;
 
@@ -45,11 +45,6 @@ before(async () => {
   await make("lookup", { where: "there", title: "two" });
 });
 
-const grid = (page) => page.getByRole("grid");
-async function ready(page) {
-  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
-  await settled(page);
-}
 const builder = (page) => page.getByRole("dialog", { name: "Filter", exact: true }).filter({ has: page.locator("[data-sentence]") });
 const sentence = async (page) => ((await builder(page).locator("[data-sentence]").textContent()) ?? "").trim();
 const says = (page, text) => until(text, async () => (await sentence(page)) === text);
@@ -58,11 +53,6 @@ const whereOf = (page) => new URL(page.url()).searchParams.get("where");
 const address = (where, object = "duty") => `/admin/data/${object}?where=${encodeURIComponent(typeof where === "string" ? where : JSON.stringify(where))}`;
 const apply = (page) => builder(page).getByRole("button", { name: "Apply" }).click();
 
-/** Chooses a column in a picker. Relations come first, with their names in the list. */
-async function choose(page, picker, ...names) {
-  await picker.click();
-  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
-}
 
 test("a filter with or, a relation and related records is built, said and kept", async () => {
   const page = await open("/admin/data/duty", { as: me });
@@ -72,7 +62,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   // One condition takes as many steps as before, and the builder can continue it.
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   const quick = page.getByRole("dialog", { name: "Filter", exact: true });
-  await choose(page, quick.getByRole("combobox", { name: "Column" }), "status");
+  await choosePath(page, quick.getByRole("combobox", { name: "Column" }), "status");
   await quick.getByRole("combobox", { name: "Value of status" }).click();
   await page.getByRole("option", { name: "open", exact: true }).click();
   await quick.getByRole("button", { name: "Build with and, or, not" }).click();
@@ -84,12 +74,12 @@ test("a filter with or, a relation and related records is built, said and kept",
   await builder(page).getByRole("button", { name: "Add group" }).click();
   const group = builder(page).getByRole("group", { name: "Group of conditions" });
   assert.equal(await group.getByRole("combobox", { name: "How the group is joined" }).inputValue(), "or");
-  await choose(page, group.getByRole("combobox", { name: "Column" }), "amount");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }), "amount");
   await group.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "≥", exact: true }).click();
   await group.getByRole("textbox", { name: "Value of amount" }).fill("20");
   await group.getByRole("button", { name: "Add condition" }).click();
-  await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of owner", "name");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of owner", "name");
   await group.getByRole("textbox", { name: "Value of name" }).fill("an");
   await says(page, "status is open and (amount ≥ 20 or owner's name contains an)");
   // Duties 0, 3, … 27 are open. Of these, 21, 24 and 27 have an amount of at least 20, and 0, 6, 12, 18 and 24 belong to Ann.
@@ -133,9 +123,9 @@ test("related records are asked with some, none and all", async () => {
   await ready(page);
   // Choosing a relation to many records opens the builder.
   await page.getByRole("button", { name: "Filter", exact: true }).click();
-  await choose(page, page.getByRole("dialog", { name: "Filter", exact: true }).getByRole("combobox", { name: "Column" }), "remark, many records");
+  await choosePath(page, page.getByRole("dialog", { name: "Filter", exact: true }).getByRole("combobox", { name: "Column" }), "remark, many records");
   const related = builder(page).getByRole("group", { name: "Conditions on remark" });
-  await choose(page, related.getByRole("combobox", { name: "Column" }), "urgent");
+  await choosePath(page, related.getByRole("combobox", { name: "Column" }), "urgent");
   await related.getByText("true", { exact: true }).click();
   await says(page, "some of remark match (urgent is true)");
   await builder(page).getByText("2 records match").waitFor();
@@ -240,23 +230,15 @@ test("a condition is kept in a view, counted, exported and copied", async () => 
   await page.getByRole("button", { name: "status is done or owner's firm's name is Acme", exact: true }).waitFor();
 
   // The copied curl command is the same request, and its response has the same number of records.
-  const copied = async (name) => {
-    await page.getByRole("button", { name: "Copy as" }).click();
-    await page.getByRole("menuitem", { name, exact: true }).click();
-    await page.getByRole("button", { name: "Copied" }).waitFor();
-    const text = await page.evaluate(() => navigator.clipboard.readText());
-    await page.getByRole("button", { name: "Copy as" }).waitFor();
-    return text;
-  };
-  const curl = await copied("curl");
+  const curl = await copyAs(page, "curl");
   const url = new URL(/'(http[^']+)'/.exec(curl)[1]);
   assert.deepEqual(JSON.parse(url.searchParams.get("where")), { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
   assert.equal((await must(me, "GET", url.pathname + url.search)).pagination.totalCount, 20);
-  const query = await copied("GraphQL");
+  const query = await copyAs(page, "GraphQL");
   const answer = await must(me, "POST", "/api/v1/graphql", { query });
   assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
   assert.equal(answer.data.duty.pagination.totalCount, 20);
-  assert.deepEqual(JSON.parse(await copied("MCP")).params.arguments.where, { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
+  assert.deepEqual(JSON.parse(await copyAs(page, "MCP")).params.arguments.where, { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
 
   // The export has the same rows.
   await page.getByRole("button", { name: "Import, export" }).click();
@@ -388,7 +370,7 @@ test("no relation is offered that leads to what one may not read, and none where
   await ready(other);
   await other.getByRole("button", { name: "Filter", exact: true }).click();
   const quick = other.getByRole("dialog", { name: "Filter", exact: true });
-  await choose(other, quick.getByRole("combobox", { name: "Column" }), "where");
+  await choosePath(other, quick.getByRole("combobox", { name: "Column" }), "where");
   await quick.getByRole("textbox", { name: "Value of where" }).fill("there");
   assert.equal(await quick.getByRole("button", { name: "Build with and, or, not" }).count(), 0);
   await quick.getByRole("button", { name: "Add condition" }).click();

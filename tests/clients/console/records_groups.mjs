@@ -1,7 +1,7 @@
 // The grouped view of records: charts, the table beside them, the way to the records of a group, and what the server refuses.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, copyAs, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let acme;
@@ -401,22 +401,14 @@ test("a hidden tab reads its groups when it is shown", async () => {
 test("the same groups are copied for every surface", async () => {
   const page = await open(address({ group: "at:month,status", fn: "count,sum:cost", groupSort: "-sum_cost", having: '[["count","gt","2"]]', filter: '[["amount","lt","35"]]' }), { as: me });
   await ready(page);
-  const copied = async (name) => {
-    await page.getByRole("button", { name: "Copy as" }).click();
-    await page.getByRole("menuitem", { name, exact: true }).click();
-    await page.getByRole("button", { name: "Copied" }).waitFor();
-    const text = await page.evaluate(() => navigator.clipboard.readText());
-    await page.getByRole("button", { name: "Copy as" }).waitFor();
-    return text;
-  };
-  const url = new URL(/'(http[^']+)'/.exec(await copied("curl"))[1]);
+  const url = new URL(/'(http[^']+)'/.exec(await copyAs(page, "curl"))[1]);
   const rest = await must(me, "GET", url.pathname + url.search);
   assert.ok(rest.data.length > 1 && rest.data.every(({ count }) => count > 2));
-  const [query, variables] = (await copied("GraphQL")).split("# variables\n");
+  const [query, variables] = (await copyAs(page, "GraphQL")).split("# variables\n");
   const answer = await must(me, "POST", "/api/v1/graphql", { query, variables: JSON.parse(variables) });
   assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
   assert.deepEqual(answer.data.purchase_groups.data, rest.data);
-  const { name, arguments: given } = JSON.parse(await copied("MCP")).params;
+  const { name, arguments: given } = JSON.parse(await copyAs(page, "MCP")).params;
   assert.deepEqual([name, given.functions, given.group_by, given.having, given.tz], ["aggregate_data", ["count", "sum:cost"], ["at:month", "status"], { count: { gt: 2 } }, "Europe/Berlin"]);
 });
 

@@ -1,7 +1,7 @@
 // The table of records while others write: glowing cells, new rows, rows that leave the view, and a storm of events.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, holdAnswers, look, must, open, settled, until } from "./harness.mjs";
+import { admin, grid, holdAnswers, look, must, open, settled, until } from "./harness.mjs";
 
 let me;
 before(async () => {
@@ -10,7 +10,6 @@ before(async () => {
   await must(me, "POST", "/api/v1/data/tick/bulk", { data: Array.from({ length: 200 }, (_, n) => ({ title: `tick ${String(n).padStart(3, "0")}`, state: "on", n })) });
 });
 
-const grid = (page) => page.getByRole("grid");
 const make = async (values) => (await must(me, "POST", "/api/v1/data/tick", values)).data;
 const change = (id, values) => must(me, "PATCH", `/api/v1/data/tick/${id}`, values);
 async function ready(page) {

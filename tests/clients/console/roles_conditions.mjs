@@ -1,8 +1,8 @@
-// Grants with conditions on the page of a role: in the builder, in words, unchanged by the grid, enforced by the server, refused, broken,
-// and explained.
+// Grants with conditions and fields on the page of a role: in the builder, in words, unchanged by the grid, enforced by the server,
+// refused, broken, explained, and seen as somebody who has them.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, button, call, choosePath, grid, look, must, open, person, ready, settled, until } from "./harness.mjs";
 
 let owner;
 
@@ -22,7 +22,6 @@ before(async () => {
   for (const source of ["ticket", "seat"]) await must(owner, "POST", "/api/v1/relationships", { name: "squad", kind: "many_to_one", source, target: "squad" });
 });
 
-const button = (within, name) => within.getByRole("button", { name, exact: true });
 const editor = (page) => page.getByRole("dialog", { name: "Grant with conditions or fields" });
 const clause = (page, name) => editor(page).getByRole("group", { name, exact: true });
 const ROWS = "Rows that the grant reaches";
@@ -34,10 +33,6 @@ const titles = async (who) => (await must(who, "GET", "/api/v1/data/ticket?sort=
 const roleOf = async (id) => (await must(owner, "GET", `/api/v1/roles/${id}`)).data;
 const role = async (name, permissions) => (await must(owner, "POST", "/api/v1/roles", { name, permissions })).data.id;
 
-async function choose(page, picker, ...names) {
-  await picker.click();
-  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
-}
 /** Chooses a value of the caller for the column. */
 async function takeVariable(page, within, column, name) {
   await button(within, `Value of the caller for ${column}`).click();
@@ -64,25 +59,25 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   const page = await open(`/admin/roles/${id}`, { as: owner });
   await button(page, "Add grant with conditions or fields").click();
   // Nothing is chosen, so the editor says what is missing.
-  await choose(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
+  await choosePath(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
   await button(editor(page), "Add grant").click();
   await editor(page).getByText("Add a condition, or choose fields. A grant without either is set in the table.").waitFor();
 
   // The ticket is not archived, and is assigned to the caller or belongs to one of the caller's squads.
   const rows = clause(page, ROWS);
-  await choose(page, rows.getByRole("combobox", { name: "Column" }), "state");
+  await choosePath(page, rows.getByRole("combobox", { name: "Column" }), "state");
   await rows.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "is not", exact: true }).click();
-  await choose(page, rows.getByRole("combobox", { name: "Value of state" }), "archived");
+  await choosePath(page, rows.getByRole("combobox", { name: "Value of state" }), "archived");
   await button(rows, "Add group").click();
   const group = rows.getByRole("group", { name: "Group of conditions" });
-  await choose(page, group.getByRole("combobox", { name: "Column" }), "assignee");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }), "assignee");
   await takeVariable(page, group, "assignee", "$user.id");
   await group.getByRole("button", { name: "Add condition" }).click();
-  await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of squad");
+  await choosePath(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of squad");
   await page.getByRole("option", { name: "seat, many records", exact: true }).click();
   const seats = group.getByRole("group", { name: "Conditions on squad → seat" });
-  await choose(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
+  await choosePath(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
   await takeVariable(page, seats, "user_id", "$user.id");
   // Escape only closes the menu of variables.
   await button(seats, "Value of the caller for user_id").click();
@@ -91,7 +86,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await page.getByRole("menuitem", { name: "Another value" }).waitFor({ state: "detached" });
   const sentence = "state is not archived and (assignee is $user.id or some of squad's seat match (user_id is $user.id))";
   await says(page, ROWS, sentence);
-  await editor(page).getByRole("checkbox", { name: "update" }).check();
+  await editor(page).getByRole("checkbox", { name: "update", exact: true }).check();
 
   // The check is edited as text.
   await editor(page).getByRole("switch", { name: "Writes leave something else" }).click({ force: true });
@@ -151,7 +146,14 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await reopened.getByRole("textbox", { name: "Value of assignee" }).fill("$x");
   await button(clause(page, ROWS), "Edit as JSON").click();
   await until("a text is no variable", async () => /"assignee": "\$\$x"/.test(await clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" }).innerText()));
+  // Escape asks before it drops what was typed.
+  const question = page.getByRole("dialog", { name: "Discard what you typed?" });
   await page.keyboard.press("Escape");
+  await button(question, "Cancel").click();
+  await question.waitFor({ state: "detached" });
+  assert.match(await clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" }).innerText(), /"assignee": "\$\$x"/);
+  await page.keyboard.press("Escape");
+  await button(question, "Discard").click();
   await editor(page).waitFor({ state: "detached" });
 
   await button(page, "Remove the grant on ticket").click();
@@ -160,6 +162,69 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   assert.ok((await roleOf(id)).permissions.every((grant) => grant.where === undefined));
   // She still has her own rows, but there are none.
   assert.deepEqual(await titles(uma), []);
+});
+
+test("the fields of a grant are chosen in a table, said and saved, and hold", async () => {
+  await must(owner, "POST", "/api/v1/objects", { name: "worker", fields: [{ name: "name", type: "text" }, { name: "team", type: "text" }, { name: "salary", type: "integer" }] });
+  const ada = (await must(owner, "POST", "/api/v1/data/worker", { name: "Ada", team: "north", salary: 5 })).data.id;
+  const fay = await person(owner, "Fay Fields");
+  const id = await role("worker editors", []);
+  await must(owner, "POST", `/api/v1/users/${fay.userId}/roles`, { roleId: id });
+  const seen = async () => (await must(fay, "GET", `/api/v1/data/worker/${ada}`)).data;
+
+  const page = await open(`/admin/roles/${id}`, { as: owner });
+  await button(page, "Add grant with conditions or fields").click();
+  await choosePath(page, editor(page).getByRole("combobox", { name: "Object" }), "worker");
+  const fields = clause(page, "Fields");
+  const box = (name) => fields.getByRole("checkbox", { name, exact: true });
+  const choice = (side) => fields.getByLabel(`Fields to ${side}`, { exact: true });
+  const row = (name) => fields.getByRole("row", { name: new RegExp(`^${name} `) }).getByRole("cell").allInnerTexts();
+  const saysFields = (text, later) => says(page, "Fields", `${text} Fields that are added to the object later are ${later}.`);
+
+  // A grant that only reads has no list of fields to write.
+  await says(page, "Fields", "All fields. Clear the box of each field that the grant leaves out.");
+  assert.equal(await choice("write").count(), 0);
+  await box("Read salary").uncheck();
+  await saysFields("Reads all fields except salary.", "readable");
+  assert.equal(await choice("read").inputValue(), "except");
+  await editor(page).getByRole("checkbox", { name: "update", exact: true }).check();
+  await saysFields("Reads all fields except salary; writes all fields.", "readable and writable");
+  assert.deepEqual(await row("id"), ["always readable", "not writable"]);
+  assert.equal((await row("created_at"))[1], "not writable");
+
+  // Another choice keeps the ticks, and decides about later fields.
+  await choice("write").selectOption("only");
+  await saysFields("Reads all fields except salary; writes name, team, salary.", "readable but not writable");
+  await box("Write every field").uncheck();
+  await saysFields("Reads all fields except salary; writes no fields.", "readable but not writable");
+  await box("Write team").check();
+  await saysFields("Reads all fields except salary; writes team.", "readable but not writable");
+  await look(page, "fields");
+  await button(editor(page), "Add grant").click();
+  await editor(page).waitFor({ state: "detached" });
+  await listed(page).getByText("Reads all fields except salary; writes team.").waitFor();
+  assert.deepEqual(await cells(page, "Grants", "worker"), ["some fields", "–", "some fields", "–", "–"]);
+  await save(page, "worker editors");
+  const [stored] = (await roleOf(id)).permissions;
+  assert.deepEqual([stored.resource, stored.actions, stored.fields], ["worker", ["read", "update"], { read: { except: ["salary"] }, write: ["team"] }]);
+
+  const { name, salary } = await seen();
+  assert.deepEqual([name, salary], ["Ada", undefined]);
+  const change = async (values) => (await call(fay, "PATCH", `/api/v1/data/worker/${ada}`, values)).status;
+  assert.deepEqual([await change({ name: "Bob" }), await change({ salary: 6 }), await change({ team: "south" })], [403, 403, 200]);
+
+  // The editor opens with the stored lists. "All fields" ticks every box.
+  await button(page, "Edit the grant on worker").click();
+  await saysFields("Reads all fields except salary; writes team.", "readable but not writable");
+  assert.deepEqual(await Promise.all(["Read name", "Read salary", "Write name", "Write team"].map((each) => box(each).isChecked())), [true, false, false, true]);
+  await choice("read").selectOption("all");
+  await saysFields("Reads all fields; writes team.", "readable but not writable");
+  assert.ok(await box("Read salary").isChecked());
+  await button(editor(page), "Apply").click();
+  await save(page, "worker editors");
+  const [changed] = (await roleOf(id)).permissions;
+  assert.deepEqual([changed.fields.read ?? null, changed.fields.write], [null, ["team"]]);
+  assert.equal((await seen()).salary, 5);
 });
 
 test("what the server refuses is said at its condition", async () => {
@@ -228,6 +293,49 @@ test("who may only look sees what conditions say", async () => {
   assert.deepEqual(await cells(page, "Grants", "memo"), ["some rows", "some rows", "some rows", "some rows", "some rows"]);
 });
 
+test("the console seen as a role has the rows and the columns that its grants reach", async () => {
+  await must(owner, "POST", "/api/v1/objects", { name: "report", fields: [{ name: "title", type: "text" }, { name: "state", type: "text" }, { name: "margin", type: "integer" }] });
+  await must(owner, "POST", "/api/v1/objects", { name: "draft", fields: [{ name: "title", type: "text" }] });
+  for (const [title, state] of [["shown", "public"], ["also shown", "public"], ["hidden", "secret"]]) await must(owner, "POST", "/api/v1/data/report", { title, state, margin: 7 });
+  const wim = await person(owner, "Wim Writer", [{ resource: "draft", actions: ["create"] }]);
+  await must(owner, "POST", "/api/v1/data/draft", { title: "of the viewer" });
+  await must(wim, "POST", "/api/v1/data/draft", { title: "of Wim" });
+  const id = await role("auditors", [
+    { resource: "report", actions: ["read"], where: { state: "public" }, fields: { read: ["title"] } },
+    { resource: "draft", actions: ["read"], rowPolicy: "own" },
+  ]);
+
+  // What the role may not read gets 403, such as the page of the role itself.
+  const page = await open(`/admin/roles/${id}`, { as: owner, expect: [/403/] });
+  const link = (name) => page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true });
+  const columns = () => grid(page).locator('[role="columnheader"][data-column]').evaluateAll((heads) => heads.map((head) => head.dataset.column));
+  const shows = async (...titles) => {
+    const now = async () => (await grid(page).locator('[data-row] [data-column="title"]').allInnerTexts()).map((text) => text.trim()).sort();
+    await until(`rows: ${titles}`, async () => JSON.stringify(await now()) === JSON.stringify(titles));
+  };
+  await button(page, "View as this role").click();
+  await button(page, "Leave view").waitFor();
+  await link("ticket").waitFor({ state: "detached" });
+  await link("report").click();
+  await ready(page);
+  await shows("also shown", "shown");
+  assert.deepEqual((await columns()).filter((name) => name !== "id"), ["title"]);
+  await page.getByText("2 records").waitFor();
+  await look(page, "view-as-rows", { widths: [1280] });
+  // Own rows are those of the person who looks.
+  await link("draft").click();
+  await shows("of the viewer");
+
+  await button(page, "Leave view").click();
+  await shows("of Wim", "of the viewer");
+  await link("report").click();
+  await shows("also shown", "hidden", "shown");
+  await until("the other columns", async () => {
+    const all = await columns();
+    return ["title", "state", "margin"].every((name) => all.includes(name));
+  });
+});
+
 test("it is explained why somebody sees a record, and who may ask is told what they need", async () => {
   const vera = await person(owner, "Vera Viewer");
   const where = { "squad.seat_by_squad": { some: { user_id: "$user.id" } } };
@@ -240,7 +348,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   const page = await open(`/admin/roles/${id}`, { as: owner });
   await page.getByRole("link", { name: "Explain", exact: true }).click();
   await page.getByText("Choose an object to see which grants decide about its records.").waitFor();
-  await choose(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
+  await choosePath(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
 
   // Without a user, there is no seat.
   const grants = page.getByRole("list", { name: "Grants that allow this" }).getByRole("listitem");
@@ -285,10 +393,10 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   assert.deepEqual(JSON.parse(/-d '(.*)'/.exec(curl)[1]), { userId: vera.userId, object: "ticket", action: "read", id: near });
 
   // Everybody owns the records that they create, and no grant allows a deletion.
-  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
+  await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
   await comesTo("any record");
   await grants.getByText("own rows").waitFor();
-  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
+  await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
   await page.getByText("No grant of this role or of public allows this.").waitFor();
   await page.getByRole("status").getByText("This record does not pass", { exact: true }).waitFor();
 

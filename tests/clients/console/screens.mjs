@@ -2,24 +2,16 @@
 // screen is tested in its own file.
 // BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs with another manifest.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after } from "node:test";
-import { admin, base, hostile, must, person, until } from "./harness.mjs";
+import { readFileSync } from "node:fs";
+import { admin, base, details, folder, hostile, must, pack, person, receiver, until } from "./harness.mjs";
 
-const directory = mkdtempSync(join(tmpdir(), "blockbase-screens-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = folder("screens");
 
 /** A receiver of webhooks that refuses everything. */
-const receiver = createServer((request, answer) => {
+const address = await receiver((request, answer) => {
   request.resume();
   request.on("end", () => answer.writeHead(503, { "content-type": "text/html" }).end(hostile.markup));
 });
-await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
-after(() => receiver.close());
 
 // ---- something of everything, under names that break careless pages
 
@@ -46,7 +38,7 @@ await made("/api/v1/relationships", { name: "watchers", kind: "many_to_many", so
 const customer = await made("/api/v1/data/customer", { name: hostile.markup });
 const values = Object.values(hostile);
 await must(owner, "POST", "/api/v1/data/order/bulk", { data: Array.from({ length: 40 }, (_, at) => ({ title: values[at % values.length] || "–", amount: `${at}.5`, tags: ["red"], meta: { at, text: values[at % values.length] }, customer_id: customer.id })) });
-const hook = await made("/api/v1/webhooks", { name: hostile.markup.slice(0, 60), url: `http://127.0.0.1:${receiver.address().port}/hook`, topics: ["data.order.updated"] });
+const hook = await made("/api/v1/webhooks", { name: hostile.markup.slice(0, 60), url: `${address}/hook`, topics: ["data.order.updated"] });
 await made("/api/v1/events/subscriptions", { event: "data.order.#", consumer: "the-log", handler: "log_event" });
 const order = (await must(owner, "GET", "/api/v1/data/order?pageSize=1")).data[0];
 await must(owner, "PATCH", `/api/v1/data/order/${order.id}`, { title: hostile.markup, state: "paid" });
@@ -77,10 +69,7 @@ export function packed(version, keys = {}) {
     config: { type: "object", properties: { cheer: { type: "string", title: "Cheer", default: "Well done!" } } },
     ...keys,
   };
-  const out = join(directory, `${version}.wasm`);
-  writeFileSync(join(directory, `${version}.json`), JSON.stringify(manifest));
-  execFileSync(process.env.BLOCKBASE, ["block", "pack", process.env.BLOCK, "--manifest", join(directory, `${version}.json`), "--out", out]);
-  return out;
+  return pack(directory, manifest);
 }
 const installed = await fetch(`${base}/api/v1/blocks`, { method: "POST", headers: { "content-type": "application/wasm", authorization: `Bearer ${owner.token}` }, body: readFileSync(packed("1.0.0")) });
 assert.equal(installed.status, 201, await installed.text());
@@ -90,7 +79,6 @@ await must(owner, "POST", "/api/v1/blocks/greeter/actions/echo", { text: hostile
 
 const heading = (name) => (page) => page.getByRole("heading", { name, level: 1 }).waitFor();
 const grid = (name, text) => (page) => page.getByRole("grid", { name }).getByText(text).first().waitFor();
-const details = (page) => page.getByRole("complementary", { name: "Details" });
 const inDetails = (text) => (page) => details(page).getByText(text).first().waitFor();
 /** Waits for the part of the page that is always shown, by its text or label, and checks that there is no error. */
 const withoutAlert = (there) => async (page) => {

@@ -1,9 +1,8 @@
 // The frame: the palette, the rail, the keyboard, the themes, the account, and servers that fail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
+import { admin, axe, base, call, copyAs, focused, heading, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
 
-const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
 test("somebody with one grant sees that object and no administration", async () => {
   const owner = await admin();
@@ -110,6 +109,7 @@ test("the account page changes the name and the password, and ends other session
   const page = await open("/admin/account", { as: other, expect: [/400/] });
   await page.getByText("this one").waitFor();
   await look(page, "account");
+  assert.match(await copyAs(page, "curl"), /\/api\/v1\/me'/);
   await page.getByLabel("Current password", { exact: true }).fill("not the password");
   await page.getByLabel("New password", { exact: true }).fill("a better password");
   await page.getByRole("button", { name: "Change password" }).click();

@@ -1,14 +1,12 @@
 // Records as files: the export of a view, and the import of CSV, JSON and NDJSON with its check, its report and its limits.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { admin, base, frames, hostile, intercept, look, must, open, person } from "./harness.mjs";
+import { before, test } from "node:test";
+import { admin, base, folder, frames, hostile, intercept, look, must, open, person } from "./harness.mjs";
 
 let me;
-const directory = mkdtempSync(join(tmpdir(), "transfer-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = folder("transfer");
 const file = (name, text) => {
   const path = join(directory, name);
   writeFileSync(path, text);

@@ -1,15 +1,12 @@
 // Rights and accounts: users, roles with the view as a role, keys. Also tasks, settings and the status.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, base, call, hostile, look, must, open, person, signUp, until } from "./harness.mjs";
+import { admin, agree, base, button, call, details, hostile, intercept, look, must, open, person, setPassword, signUp, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
 await must(owner, "POST", "/api/v1/objects", { name: "invoice", label: "Invoice", fields: [{ name: "number", type: "text" }] });
 
-const details = (page) => page.getByRole("complementary", { name: "Details" });
-const button = (within, name) => within.getByRole("button", { name, exact: true });
-const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
 /** Opens a select by its label and chooses an option. */
 async function choose(page, label, option) {
   await page.getByLabel(label, { exact: true }).and(page.locator("input")).click();
@@ -96,9 +93,7 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   assert.deepEqual([ina.name, ina.roles.map(({ name }) => name)], ["Ina Invited", ["greeters"]]);
 
   const hers = await open(first, { expect: [/status of 401/] });
-  await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
-  await hers.getByLabel("New password again").fill("a password of mine");
-  await button(hers, "Set password").click();
+  await setPassword(hers, "a password of mine");
   await hers.getByText("Your password is set. Sign in with it.").waitFor();
   await hers.getByLabel("Email").fill("ina@example.com");
   await hers.getByLabel("Password", { exact: true }).fill("a password of mine");
@@ -357,11 +352,28 @@ test("a key is made for another user, and a task that erases one", async () => {
   await must(owner, "DELETE", "/api/v1/tasks/erase-olga");
 });
 
-test("users, roles and keys that somebody else makes appear by themselves", async () => {
-  const screens = { users: "Users", roles: "Roles", keys: "API keys" };
-  // There is a key, so that the page has a table.
+test("an error about a field that the form does not show is above the form", async () => {
+  await must(owner, "POST", "/api/v1/roles", { name: "for-a-program", permissions: [{ resource: "note", actions: ["read"] }] });
+  const maker = await person(owner, "Kay Keymaker", [{ resource: "api_keys", actions: ["read", "create"] }, { resource: "roles", actions: ["read"] }]);
+  const page = await open("/admin/keys?new=true", { as: maker, expect: [/status of 40[03]/] });
+  const pane = details(page);
+  await pane.getByLabel("Name").fill("a program");
+  // Who may not read users gets no field for the user.
+  assert.equal(await pane.getByLabel(/^User/).count(), 0);
+  await pane.getByLabel(/^Role/).and(page.locator("input")).click();
+  await page.getByRole("option", { name: "for-a-program", exact: true }).click();
+  await intercept(page, "/api/v1/api-keys", { status: 400, body: { error: "invalid_request", message: "This user may not have keys.", field: "userId" } }, { method: "POST" });
+  await button(pane, "Create key").click();
+  await pane.getByRole("alert").getByText("This user may not have keys.").waitFor();
+});
+
+test("users, roles, keys and webhooks that somebody else makes appear by themselves", async () => {
+  const screens = { users: "Users", roles: "Roles", keys: "API keys", webhooks: "Webhooks" };
+  const hook = (name) => must(owner, "POST", "/api/v1/webhooks", { name, url: "http://127.0.0.1:9/", topics: ["data.note.#"] });
+  // There are a key and a webhook, so that their pages have a table.
   const { id: roleId } = (await must(owner, "POST", "/api/v1/roles", { name: "of before", permissions: [{ resource: "note", actions: ["read"] }] })).data;
   await must(owner, "POST", "/api/v1/api-keys", { name: "key of before", roleId });
+  await hook("hook of before");
   const tables = {};
   for (const [path, name] of Object.entries(screens)) {
     const page = await open(`/admin/${path}`, { as: owner });
@@ -371,9 +383,11 @@ test("users, roles and keys that somebody else makes appear by themselves", asyn
   await must(owner, "POST", "/api/v1/users", { email: "later@example.com", name: "Lara Later" });
   await must(owner, "POST", "/api/v1/roles", { name: "made later", permissions: [{ resource: "note", actions: ["read"] }] });
   await must(owner, "POST", "/api/v1/api-keys", { name: "key made later", roleId });
+  await hook("hook made later");
   await tables.users.getByText("Lara Later").waitFor();
   await tables.roles.getByText("made later", { exact: true }).waitFor();
   await tables.keys.getByText("key made later").waitFor();
+  await tables.webhooks.getByText("hook made later").waitFor();
 });
 
 test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {

@@ -2,20 +2,17 @@
 // secret.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { admin, look, must, open, until } from "./harness.mjs";
+import { test } from "node:test";
+import { admin, folder, look, must, open, receiver, until } from "./harness.mjs";
 
-const directory = mkdtempSync(join(tmpdir(), "blockbase-samples-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+const directory = folder("samples");
 const file = (name, text) => (writeFileSync(join(directory, name), text), join(directory, name));
 
 const owner = await admin();
 const received = [];
-const receiver = createServer((request, answer) => {
+const address = await receiver((request, answer) => {
   const parts = [];
   request.on("data", (bytes) => parts.push(bytes));
   request.on("end", () => {
@@ -23,8 +20,6 @@ const receiver = createServer((request, answer) => {
     answer.writeHead(204).end();
   });
 });
-await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
-after(() => receiver.close());
 
 /**
  * For each language, writes a file with the sample around it and returns the program that runs it. The program prints `true` or `false` for
@@ -59,7 +54,7 @@ const DRIVERS = {
 };
 
 test("every sample accepts a delivery by either secret of a rotation, and no other", async (context) => {
-  const made = await must(owner, "POST", "/api/v1/webhooks", { url: `http://127.0.0.1:${receiver.address().port}/`, topics: ["data.#"] });
+  const made = await must(owner, "POST", "/api/v1/webhooks", { url: `${address}/`, topics: ["data.#"] });
   const rotated = await must(owner, "POST", `/api/v1/webhooks/${made.data.id}/rotate-secret`);
   await must(owner, "POST", `/api/v1/webhooks/${made.data.id}/test`);
   await until("a delivery", () => received.length > 0);

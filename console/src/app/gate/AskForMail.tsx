@@ -2,7 +2,8 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
-import { EmailField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { EmailField, errorAt } from "../../components/AccountFields";
+import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";
 
@@ -35,19 +36,9 @@ export function AskForMail({ kind, known, onBack }: { kind: MailKind; known: str
       {ask.isSuccess ? (
         <p className={classes.note}>If no mail comes, look among your spam. One address gets at most five mails an hour.</p>
       ) : (
-        <form
-          className={classes.form}
-          onSubmit={(event) => {
-            event.preventDefault();
-            ask.mutate();
-          }}
-        >
+        <GateForm request={ask} fields={["email"]} action="Send link">
           <EmailField value={email} onChange={setEmail} error={errorAt(error, "email")} autoFocus />
-          <RestOfError error={error} fields={["email"]} />
-          <SubmitButton error={error} busy={ask.isPending}>
-            Send link
-          </SubmitButton>
-        </form>
+        </GateForm>
       )}
       <p className={classes.foot}>
         <button type="button" className={classes.link} onClick={() => onBack(email)}>

@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
-import { RestOfError, SubmitButton } from "./Fields";
+import { GateForm } from "./GateForm";
 import classes from "./Gate.module.css";
 
 /**
@@ -10,13 +10,7 @@ import classes from "./Gate.module.css";
 export function ConfirmAddress({ email }: { email: string }) {
   const send = useMutation<unknown, ApiError>({ mutationFn: () => auth.sendVerification(email) });
   return (
-    <form
-      className={classes.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        send.mutate();
-      }}
-    >
+    <GateForm request={send} fields={[]} action="Send again">
       <p className={classes.note}>Open the link in the browser in which you signed up. If you open it elsewhere, your password ends, and you choose another one with “Forgot password?”.</p>
       <p className={classes.note}>If no mail comes, look among your spam. One address gets at most five mails an hour.</p>
       {send.isSuccess && (
@@ -24,10 +18,6 @@ export function ConfirmAddress({ email }: { email: string }) {
           Another mail is on its way. Only its link works from then on.
         </p>
       )}
-      <RestOfError error={send.error} fields={[]} />
-      <SubmitButton error={send.error} busy={send.isPending}>
-        Send again
-      </SubmitButton>
-    </form>
+    </GateForm>
   );
 }

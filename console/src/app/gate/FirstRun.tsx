@@ -5,9 +5,9 @@ import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
 import { instanceQuery } from "../../api/session";
 import type { Instance } from "../../api/types";
-import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { EmailField, PasswordField, errorAt } from "../../components/AccountFields";
+import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
-import classes from "./Gate.module.css";
 import { useSignedIn } from "./useSignedIn";
 
 /** The first page of a fresh server. The first account becomes admin. */
@@ -33,13 +33,7 @@ export default function FirstRun({ instance }: { instance: Instance }) {
   const error = create.error;
   return (
     <GatePage title="Create the admin account" lead="This server is new. The first account may do everything: define objects, manage access, install blocks.">
-      <form
-        className={classes.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
+      <GateForm request={create} fields={["name", "email", "password", "setupToken"]} action="Create admin account">
         {instance.setupToken && (
           <TextInput
             size="sm"
@@ -59,11 +53,7 @@ export default function FirstRun({ instance }: { instance: Instance }) {
         <TextInput size="sm" label="Name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus={!instance.setupToken} />
         <EmailField value={email} onChange={setEmail} error={errorAt(error, "email")} />
         <PasswordField value={password} onChange={setPassword} error={errorAt(error, "password")} isNew />
-        <RestOfError error={error} fields={["name", "email", "password", "setupToken"]} />
-        <SubmitButton error={error} busy={create.isPending}>
-          Create admin account
-        </SubmitButton>
-      </form>
+      </GateForm>
     </GatePage>
   );
 }

@@ -6,10 +6,10 @@ import { api } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import { auth } from "../../api/auth";
 import { meQuery, useMe } from "../../api/session";
-import { PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { PasswordField, errorAt } from "../../components/AccountFields";
+import { GateForm } from "./GateForm";
 import { leaveFarewell } from "./farewell";
 import { GatePage } from "./GatePage";
-import classes from "./Gate.module.css";
 import { useSignedIn } from "./useSignedIn";
 import { sessionEstablished } from "../../api/session-lost";
 
@@ -55,21 +55,11 @@ export function Onboarding() {
         </>
       }
     >
-      <form
-        className={classes.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          claim.mutate();
-        }}
-      >
+      <GateForm request={claim} fields={["name", "newPassword", "password", "again"]} action="Take over the account">
         <TextInput size="sm" label="Your name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus />
         <PasswordField label="New password" name="new-password" value={newPassword} onChange={setNewPassword} error={errorAt(error, "newPassword") ?? errorAt(error, "password")} isNew />
         <PasswordField label="New password again" name="again" value={again} onChange={setAgain} error={errorAt(error, "again")} isRepeated />
-        <RestOfError error={error} fields={["name", "newPassword", "password", "again"]} />
-        <SubmitButton error={error} busy={claim.isPending}>
-          Take over the account
-        </SubmitButton>
-      </form>
+      </GateForm>
     </GatePage>
   );
 }

@@ -5,7 +5,8 @@ import { auth } from "../../api/auth";
 import { ApiError, isApiError } from "../../api/errors";
 import { forgetAll, instanceQuery, meQuery, useMe } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
-import { PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { PasswordField, errorAt } from "../../components/AccountFields";
+import { GateForm } from "./GateForm";
 import { leaveFarewell } from "./farewell";
 import { GatePage } from "./GatePage";
 import { useLinkToken } from "./link-token";
@@ -85,20 +86,10 @@ function Choose({ token, onRefused }: { token: string; onRefused: () => void }) 
         </>
       }
     >
-      <form
-        className={classes.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          choose.mutate();
-        }}
-      >
+      <GateForm request={choose} fields={["newPassword", "password", "again"]} action="Set password">
         <PasswordField label="New password" name="new-password" value={newPassword} onChange={setNewPassword} error={errorAt(error, "newPassword") ?? errorAt(error, "password")} isNew autoFocus />
         <PasswordField label="New password again" name="again" value={again} onChange={setAgain} error={errorAt(error, "again")} isRepeated />
-        <RestOfError error={error} fields={["newPassword", "password", "again"]} />
-        <SubmitButton error={error} busy={choose.isPending}>
-          Set password
-        </SubmitButton>
-      </form>
+      </GateForm>
     </GatePage>
   );
 }

@@ -6,7 +6,8 @@ import type { ApiError } from "../../api/errors";
 import { meQuery } from "../../api/session";
 import type { Instance } from "../../api/types";
 import { later } from "../../components/later";
-import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt, isUnconfirmed } from "./Fields";
+import { EmailField, PasswordField, errorAt, isUnconfirmed } from "../../components/AccountFields";
+import { GateForm } from "./GateForm";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";
 import { useSignedIn } from "./useSignedIn";
@@ -92,13 +93,7 @@ export default function SignIn({ instance }: { instance: Instance }) {
   );
   return (
     <GatePage title={signsUp ? "Create an account" : "Sign in"} lead={isRefused && !signsUp ? refusal : (farewell() ?? (signsUp ? "A new account sees what its roles allow." : location.host))}>
-      <form
-        className={classes.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          enter.mutate();
-        }}
-      >
+      <GateForm request={enter} fields={["name", "email", "password"]} action={signsUp ? "Create account" : "Sign in"}>
         {signsUp && (
           <TextInput size="sm" label="Name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus />
         )}
@@ -114,11 +109,7 @@ export default function SignIn({ instance }: { instance: Instance }) {
             )}
           </div>
         )}
-        <RestOfError error={error} fields={["name", "email", "password"]} />
-        <SubmitButton error={error} busy={enter.isPending}>
-          {signsUp ? "Create account" : "Sign in"}
-        </SubmitButton>
-      </form>
+      </GateForm>
       {instance.signUp && (
         <p className={classes.foot}>
           {signsUp ? "You have an account? " : "No account yet? "}

@@ -7,7 +7,7 @@ import { meQuery } from "../../api/session";
 import { signedInAgain } from "../../api/session-lost";
 import type { Me } from "../../api/types";
 import { later } from "../../components/later";
-import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt, isUnconfirmed } from "./Fields";
+import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt, isUnconfirmed } from "../../components/AccountFields";
 import classes from "./Gate.module.css";
 
 const ConfirmAddress = later(() => import("./ConfirmAddress").then((loaded) => loaded.ConfirmAddress));

@@ -13,7 +13,7 @@ import { useViewAs } from "../../api/view-as";
 import { isUuid } from "../../api/uuid";
 import { useSettled } from "../../components/SettledInput";
 import { Bone } from "../../components/Skeleton";
-import { useSignOut } from "./AccountMenu";
+import { useSignOut } from "../../components/AccountMenu";
 import { findRecord } from "./find-record";
 import { DESTINATIONS } from "./navigation";
 import { closePalette, usePaletteOpened } from "./palette-store";

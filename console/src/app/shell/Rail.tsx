@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { allows, useCan, usePermissions } from "../../api/session";
 import { useObjects } from "../../api/objects";
-import { AccountMenu } from "./AccountMenu";
+import { AccountMenu } from "../../components/AccountMenu";
 import { DESTINATIONS, type Destination } from "./navigation";
 import classes from "./Shell.module.css";
 

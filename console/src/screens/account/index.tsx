@@ -5,9 +5,10 @@ import { useState } from "react";
 import { auth } from "../../api/auth";
 import { type ApiError, isApiError } from "../../api/errors";
 import { instanceQuery, meQuery, useMe } from "../../api/session";
-import { RestOfError, errorAt } from "../../app/gate/Fields";
-import { useSignOut } from "../../app/shell/AccountMenu";
+import { RestOfError, errorAt } from "../../components/AccountFields";
+import { useSignOut } from "../../components/AccountMenu";
 import { confirm } from "../../components/confirm-store";
+import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
@@ -16,6 +17,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { describeAgent } from "./agent";
+import { submits } from "../../components/submits";
 import classes from "./Account.module.css";
 
 export function AccountScreen() {
@@ -26,9 +28,12 @@ export function AccountScreen() {
       title="Your account"
       padded
       actions={
-        <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
-          Sign out
-        </Button>
+        <>
+          <CopyAs request={{ method: "GET", path: "/api/v1/me" }} />
+          <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
+            Sign out
+          </Button>
+        </>
       }
     >
       {me?.user === undefined ? (
@@ -104,13 +109,7 @@ function Name({ name }: { name: string }) {
     },
   });
   return (
-    <form
-      className={classes.row}
-      onSubmit={(event) => {
-        event.preventDefault();
-        save.mutate();
-      }}
-    >
+    <form className={classes.row} onSubmit={submits(() => save.mutate())}>
       <TextInput label="Name" value={value} onChange={(event) => setValue(event.currentTarget.value)} error={save.error?.message} autoComplete="name" required withAsterisk={false} />
       <Button type="submit" variant="default" disabled={value.trim() === name || value.trim() === ""} loading={save.isPending}>
         Save name
@@ -163,13 +162,7 @@ function Password({ email }: { email: string }) {
   });
   const newProblem = errorAt(change.error, "password") ?? errorAt(change.error, "newPassword");
   return (
-    <form
-      className={classes.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        change.mutate();
-      }}
-    >
+    <form className={classes.form} onSubmit={submits(() => change.mutate())}>
       {/* Password managers need to know which account the password belongs to. */}
       <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
       <PasswordInput

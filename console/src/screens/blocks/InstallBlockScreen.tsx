@@ -3,9 +3,10 @@ import { IconUpload } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { api, dataOf, ok } from "../../api/client";
+import { address, api, dataOf, ok } from "../../api/client";
 import { useCan } from "../../api/session";
 import { CopyText } from "../../components/Copy";
+import { CopyMenu, asCurl, quoted } from "../../components/CopyAs";
 import { DropFile } from "../../components/DropFile";
 import { ErrorNotice } from "../../components/ErrorState";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
@@ -39,9 +40,10 @@ export function InstallBlockScreen() {
   });
   const found = inspect.data;
   const isUpgrade = found?.installed !== undefined && found.installed !== null;
+  const query = isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {};
   const install = useMutation({
     mutationFn: async () => {
-      const { data, report } = await ok(api.POST("/api/v1/blocks", { body: file!, headers, params: { query: isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {} } }));
+      const { data, report } = await ok(api.POST("/api/v1/blocks", { body: file!, headers, params: { query } }));
       // The response lacks the block only after a dry run.
       return { data: data!, report };
     },
@@ -60,9 +62,13 @@ export function InstallBlockScreen() {
     install.reset();
     inspect.mutate(chosen);
   };
+  const copied: [string, () => string][] = file === undefined ? [] : [
+    ["curl", () => `${asCurl({ method: "POST", path: address("/api/v1/blocks", query) })} \\\n  -H 'content-type: application/wasm' \\\n  --data-binary @${quoted(file.name)}`],
+    ["Command line", () => `blockbase block ${isUpgrade ? "upgrade" : "install"} ${quoted(file.name)}`],
+  ];
   const wrongName = upgrade !== undefined && found !== undefined && found.manifest.name !== upgrade;
   return (
-    <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} padded narrow>
+    <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} actions={found === undefined || wrongName || install.data !== undefined ? undefined : <CopyMenu texts={copied} />} padded narrow>
       <div className={classes.install}>
         {!canCreate && <p>You need <code className="mono">create</code> on <code className="mono">blocks</code> to install one.</p>}
         {canCreate && install.data === undefined && (

@@ -9,6 +9,7 @@ import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { DeleteButton } from "../../components/DeleteButton";
+import { submits } from "../../components/submits";
 import classes from "./Blocks.module.css";
 
 /** The secrets that the block asks for. The page can set a value, but never shows it. */
@@ -47,12 +48,7 @@ function OneSecret({ secret: { name, isSet, updatedAt }, block }: { secret: Bloc
   const remove = useMutation({ mutationFn: () => api.DELETE("/api/v1/blocks/{block}/secrets/{name}", { params: { path: { block, name } } }), onSuccess: refresh });
   const error = set.error ?? remove.error;
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        set.mutate(value);
-      }}
-    >
+    <form onSubmit={submits(() => set.mutate(value))}>
       {error !== null && <ErrorNotice error={error} />}
       <div className={classes.secret}>
         <PasswordInput

@@ -8,7 +8,7 @@ import type { Delivery } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { webhookOf } from "./consumers";
@@ -17,7 +17,7 @@ import details from "../../components/Details.module.css";
 import own from "./Deliveries.module.css";
 
 /** One delivery: its state, the receiver's response, and a button to send it again. */
-export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { delivery: Delivery; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function DeliveryInspector({ delivery, ...pane }: { delivery: Delivery } & PaneActions) {
   const cache = useQueryClient();
   const canRetry = useCan("events", "update");
   const { eventId, consumer, topic, handler, attempts, error, nextAttemptAt, deliveredAt, occurredAt } = delivery;
@@ -32,9 +32,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
   return (
     <Inspector
       title={topic}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         <>
           {canRetry && (state === "failed" || state === "dead") && (

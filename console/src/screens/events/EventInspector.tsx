@@ -8,7 +8,7 @@ import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { Changes } from "../../components/Changes";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
@@ -19,16 +19,14 @@ import details from "../../components/Details.module.css";
 import classes from "./Events.module.css";
 
 /** One event: its payload, the changes, and its deliveries. */
-export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known?: LiveEvent | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function EventInspector({ id, known, ...pane }: { id: string; known?: LiveEvent | undefined } & PaneActions) {
   const query = useQuery({ ...eventQuery(id), ...(known === undefined ? {} : { initialData: known }) });
   const event = query.data;
   const record = event === undefined ? undefined : recordOf(event);
   return (
     <Inspector
       title={event?.topic ?? "Event"}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         record !== undefined && (
           <>

@@ -1,4 +1,4 @@
-import { type RawSearch, flag, given, text, whole } from "../../app/search";
+import { type RawSearch, flag, given, text, whole } from "../../api/search";
 
 /** The search parameters of `/events`. */
 export function readEventsSearch(raw: RawSearch) {

@@ -15,7 +15,7 @@ export function Start({ name }: { name: string | undefined }) {
         <h2>{name === undefined || name === "" ? "Your server is running" : <>Your server is running, <bdi>{name}</bdi></>}</h2>
         <p>It has no data yet. Describe what you want to keep, and its REST, GraphQL and MCP API, its events and its permissions are there at once.</p>
       </div>
-      <ol className={classes.steps}>
+      <ol>
         <Step number={1} title="Create an object" isNow>
           <p>An object is a kind of record, with fields of nineteen types and relations to others.</p>
           <Link to="/objects/new" className={classes.scratch}>

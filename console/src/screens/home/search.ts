@@ -1,4 +1,4 @@
-import type { RawSearch } from "../../app/search";
+import type { RawSearch } from "../../api/search";
 
 export type HomeSearch = Record<never, never>;
 

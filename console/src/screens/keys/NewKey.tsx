@@ -1,17 +1,16 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { errorBesides, messageAt } from "../../api/errors";
 import { ErrorNotice } from "../../components/ErrorState";
-import { Inspector } from "../../components/Inspector";
+import { FormInspector } from "../../components/FormInspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { asCurl } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
 import { useCan } from "../../api/session";
 import { UserSelect } from "../users/UserSelect";
 import { rolesQuery } from "../users/users";
-import classes from "../../components/Details.module.css";
 
 const DAY_MS = 86_400_000;
 const LIFETIMES = [
@@ -42,43 +41,33 @@ export function NewKey({ onClose }: { onClose: () => void }) {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined)
-    return (
-      <Inspector title="Key created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
-        <div className={classes.body}>
-          <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
-          <CodeBlock label="Try it" code={`export SVC_API_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
-        </div>
-      </Inspector>
-    );
-  const field = isApiError(create.error) ? create.error.field : undefined;
-  const errorOf = (which: string) => (field === which ? create.error!.message : undefined);
+  const made = create.data && {
+    title: "Key created",
+    onDone: onClose,
+    content: (
+      <>
+        <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
+        <CodeBlock label="Try it" code={`export SVC_API_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
+      </>
+    ),
+  };
+  const errorOf = (field: string) => messageAt(create.error, field);
   return (
-    <Inspector
+    <FormInspector
       title="New key"
       onClose={onClose}
       isDirty={name !== "" || roleId !== null || userId !== null}
-      footer={
-        <Button type="submit" form="new-key" disabled={name.trim() === "" || roleId === null} loading={create.isPending}>
-          Create key
-        </Button>
-      }
+      action="Create key"
+      isWhole={name.trim() !== "" && roleId !== null}
+      request={create}
+      made={made}
+      error={errorBesides(create.error, ["name", "roleId", "expiresAt", ...(readsUsers ? ["userId"] : [])])}
     >
-      <form
-        id="new-key"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && field === undefined && <ErrorNotice error={create.error} />}
-        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
-        <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
-        <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
-        {readsUsers && <UserSelect label="User" description="Whose records it writes, and whose own rows it has" placeholder="You" clearable value={userId} error={errorOf("userId")} onChange={setUserId} clearButtonProps={{ "aria-label": "Create the key for yourself" }} />}
-        <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
-      </form>
-    </Inspector>
+      {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+      <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
+      <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
+      {readsUsers && <UserSelect label="User" description="Whose records it writes, and whose own rows it has" placeholder="You" clearable value={userId} error={errorOf("userId")} onChange={setUserId} clearButtonProps={{ "aria-label": "Create the key for yourself" }} />}
+      <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
+    </FormInspector>
   );
 }

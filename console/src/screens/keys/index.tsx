@@ -15,7 +15,7 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Find } from "../../components/Find";
 import { Id } from "../../components/Id";
-import { Inspector, neighbours } from "../../components/Inspector";
+import { Inspector, type PaneActions, neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
@@ -119,7 +119,7 @@ function KeyState({ apiKey: { suspended, expiresAt } }: { apiKey: ApiKey }) {
   return suspended === null ? <StatusBadge tone="ok" plain>active</StatusBadge> : <StatusBadge tone="warn" plain>suspended</StatusBadge>;
 }
 
-function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKey: ApiKey; roleName: string | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+function KeyInspector({ apiKey, roleName, ...pane }: { apiKey: ApiKey; roleName: string | undefined } & PaneActions) {
   const cache = useQueryClient();
   const canUpdate = useCan("api_keys", "update");
   const canDelete = useCan("api_keys", "delete");
@@ -128,7 +128,7 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
   const remove = useMutation({
     mutationFn: () => api.DELETE("/api/v1/api-keys/{id}", { params }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       told(`The key ${apiKey.name} is deleted.`);
       await refresh();
     },
@@ -136,9 +136,7 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
   return (
     <Inspector
       title={apiKey.name}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         canDelete && (
           <DeleteButton question={{ title: `Delete the key ${apiKey.name}?`, children: "Programs that use it are refused at once.", action: "Delete key" }} isPending={remove.isPending} onDelete={() => remove.mutate()}>

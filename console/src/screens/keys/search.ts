@@ -1,4 +1,4 @@
-import { type RawSearch, flag, given, text } from "../../app/search";
+import { type RawSearch, flag, given, text } from "../../api/search";
 
 /** The search parameters of `/keys`. */
 export function readKeysSearch(raw: RawSearch) {

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "react";
-import { isJsonObject, parseJson, printJson, sameJson, type JsonObject } from "../../api/json";
+import { checkJson, isJsonObject, printJson, readJson, sameJson, type JsonObject } from "../../api/json";
 import { SYSTEM_COLUMNS, type RecordShape } from "../../api/record-shape";
 import { CodeEditor } from "../../components/CodeEditor";
 import { type Draft, type Edits, Unreadable } from "./draft";
@@ -21,12 +21,9 @@ function recordOf(draft: Draft, shape: RecordShape): JsonObject {
 
 /** Parses the text and returns the edits, or the error in the text. */
 function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edits } | { problem: string } {
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch (error) {
-    return { problem: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
-  }
+  const read = checkJson(text);
+  if ("problem" in read) return read;
+  const { value } = read;
   if (!isJsonObject(value)) return { problem: "A record is a JSON object: { … }." };
   const names = new Set(shape.columns.map(({ name }) => name));
   const odd = Object.keys(value).find((key) => !names.has(key) && !(SYSTEM_COLUMNS as readonly string[]).includes(key));
@@ -41,12 +38,8 @@ function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edi
 
 /** Whether the typed text has no other values than the printed record. It may lack keys. */
 function means(text: string, printed: string): boolean {
-  try {
-    const [typed, record] = [parseJson(text), parseJson(printed)];
-    return isJsonObject(typed) && isJsonObject(record) && Object.entries(typed).every(([key, value]) => sameJson(value, record[key] ?? null));
-  } catch {
-    return false;
-  }
+  const [typed, record] = [readJson(text), readJson(printed)];
+  return isJsonObject(typed) && isJsonObject(record) && Object.entries(typed).every(([key, value]) => sameJson(value, record[key] ?? null));
 }
 
 /** Shows and edits the JSON of the record. It shares the draft with the form. A missing key keeps its value. */

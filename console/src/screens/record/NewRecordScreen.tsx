@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
+import { isJsonObject, readJson, type JsonObject } from "../../api/json";
 import { type RecordShape, useRecordShape } from "../../api/record-shape";
 import { recordQuery } from "../../api/records";
 import { useCanRecords, usePermissions } from "../../api/session";
@@ -19,6 +19,7 @@ import { type Edits, bodyOf } from "./draft";
 import { useCreating } from "./useCreating";
 import { useUnsavedGuard } from "./useUnsavedGuard";
 import { Ticked } from "../../components/Ticked";
+import { submits } from "../../components/submits";
 import classes from "./record.module.css";
 
 /** Creates a record, optionally with the values of another one. */
@@ -59,12 +60,9 @@ function beginning(shape: RecordShape, source: JsonObject | undefined, given: st
   const edits: Record<string, Edits[string]> = {};
   if (source !== undefined) for (const { name, isUnique } of shape.columns) if (isUnique !== true && name in source && source[name] !== null) edits[name] = source[name];
   if (given !== undefined) {
-    try {
-      const values = parseJson(given);
-      if (isJsonObject(values)) for (const { name } of shape.columns) if (name in values) edits[name] = values[name];
-    } catch {
-      // If the address is not valid, the form is empty.
-    }
+    // If the address is not valid, the form is empty.
+    const values = readJson(given);
+    if (isJsonObject(values)) for (const { name } of shape.columns) if (name in values) edits[name] = values[name];
   }
   return edits;
 }
@@ -90,10 +88,7 @@ function Creation({ shape, source, given, onAnother }: { shape: RecordShape; sou
       <form
         className={classes.single}
         noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          void create(false);
-        }}
+        onSubmit={submits(() => void create(false))}
       >
         {failure !== null && <ErrorNotice error={failure} title="The record was not created" />}
         <RecordForm shape={shape} draft={draft} errors={errors} focusOn={focusOn} autoFocus />

@@ -7,7 +7,7 @@ import type { RecordShape } from "../../api/record-shape";
 import type { VersionedRecord } from "../../api/records";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { RecordLink } from "../../components/RecordLink";
 import { SkeletonLines } from "../../components/Skeleton";
 import { shortId } from "../../components/Id";
@@ -19,14 +19,10 @@ import { useUnsavedGuard } from "./useUnsavedGuard";
 import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
-export interface RecordPanelProps {
+/** The actions of the pane are called after the person has agreed to lose unsaved changes. */
+export interface RecordPanelProps extends PaneActions {
   object: string;
   id: string;
-  /** Called after the person has agreed to lose unsaved changes. */
-  onClose: () => void;
-  /** Move to the next and the previous record of the list. */
-  onNext?: (() => void) | undefined;
-  onPrevious?: (() => void) | undefined;
   /** Called with the id of a record that was created here. The list may open it. */
   onOpen?: ((id: string) => void) | undefined;
 }

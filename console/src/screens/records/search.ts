@@ -1,4 +1,4 @@
-import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
+import { type RawSearch, flag, given, oneOf, text, whole } from "../../api/search";
 
 /** The longest filter in the address. A longer one is not read. */
 export const FILTER_CHARACTERS_MAX = 16_000;

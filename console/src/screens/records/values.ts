@@ -1,5 +1,5 @@
 /** Converts between the JSON values of a record and the text that people read and type, in the reader's time zone. */
-import { type JsonObject, type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
+import { type JsonObject, type JsonValue, checkJson, isLosslessNumber, printJson, readJson, readNumber } from "../../api/json";
 import { fromLocal } from "../../api/local-time";
 import { wireValue } from "../../api/records";
 import type { RecordColumn, RecordShape } from "./columns";
@@ -45,19 +45,12 @@ export function readText(text: string, column: RecordColumn, emptyIsNull = false
       const value = known[trimmed.toLowerCase()];
       return value === undefined ? { problem: `${column.label} takes true or false.` } : { value };
     }
-    case "multi_enum":
-      try {
-        const parsed = trimmed.startsWith("[") ? parseJson(trimmed) : trimmed.split(",").map((each) => each.trim());
-        return { value: parsed };
-      } catch {
-        return { problem: `${column.label} takes a list such as ["${column.options?.[0] ?? "a"}"].` };
-      }
+    case "multi_enum": {
+      const value = trimmed.startsWith("[") ? readJson(trimmed) : trimmed.split(",").map((each) => each.trim());
+      return value === undefined ? { problem: `${column.label} takes a list such as ["${column.options?.[0] ?? "a"}"].` } : { value };
+    }
     case "json":
-      try {
-        return { value: parseJson(text) };
-      } catch (error) {
-        return { problem: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
-      }
+      return checkJson(text);
     case "date":
     case "time":
       return { value: trimmed };

@@ -4,7 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { address, requestRaw } from "../../api/client";
-import { type JsonObject, type JsonValue, parseJson, printJson } from "../../api/json";
+import { type JsonObject, type JsonValue, parseJson, printJson, readJson } from "../../api/json";
 import { CodeBlock } from "../../components/CodeBlock";
 import { CodeEditor } from "../../components/CodeEditor";
 import { CopyAs } from "../../components/CopyAs";
@@ -32,12 +32,7 @@ export function OperationView({ operation, document }: { operation: Operation; d
   const [values, setValues] = useState<Record<string, string>>({});
   const takesJson = body?.type.includes("json") === true;
   const [bodyText, setBodyText] = useState(() => (takesJson ? printJson(sampleOf(document, body.schema), 2) : ""));
-  let bodyValue: JsonValue | undefined;
-  try {
-    bodyValue = bodyText.trim() === "" ? undefined : parseJson(bodyText);
-  } catch {
-    bodyValue = undefined;
-  }
+  const bodyValue = readJson(bodyText);
   const isBodyWrong = takesJson && bodyText.trim() !== "" && bodyValue === undefined;
   const isStream = responses.some(({ description: text }) => /stream/i.test(text)) && path.endsWith("/stream");
   const target = address(

@@ -4,19 +4,17 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { errorBesides, messageAt } from "../../api/errors";
 import { useCan } from "../../api/session";
 import type { Role } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNotice } from "../../components/ErrorState";
 import { Find } from "../../components/Find";
-import { Inspector } from "../../components/Inspector";
+import { FormInspector } from "../../components/FormInspector";
 import { Page } from "../../components/Page";
 import { Time } from "../../components/Time";
 import { rolesQuery } from "../users/users";
-import details from "../../components/Details.module.css";
 import classes from "./Roles.module.css";
 
 /** All roles, with what they allow. */
@@ -89,31 +87,19 @@ function NewRole({ onClose, onCreated }: { onClose: () => void; onCreated: (role
       onCreated(role);
     },
   });
-  const nameError = isApiError(create.error) && create.error.field === "name" ? create.error.message : undefined;
   return (
-    <Inspector
+    <FormInspector
       title="New role"
       onClose={onClose}
       isDirty={name !== "" || description !== ""}
-      footer={
-        <Button type="submit" form="new-role" disabled={name.trim() === ""} loading={create.isPending}>
-          Create role
-        </Button>
-      }
+      action="Create role"
+      isWhole={name.trim() !== ""}
+      request={create}
+      error={errorBesides(create.error, ["name"])}
     >
-      <form
-        id="new-role"
-        className={details.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && nameError === undefined && <ErrorNotice error={create.error} />}
-        <TextInput label="Name" required value={name} error={nameError} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
-        <TextInput label="Description" value={description} onChange={({ currentTarget }) => setDescription(currentTarget.value)} />
-        <p className="dim">It begins without grants. Choose them on the next page.</p>
-      </form>
-    </Inspector>
+      <TextInput label="Name" required value={name} error={messageAt(create.error, "name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
+      <TextInput label="Description" value={description} onChange={({ currentTarget }) => setDescription(currentTarget.value)} />
+      <p className="dim">It begins without grants. Choose them on the next page.</p>
+    </FormInspector>
   );
 }

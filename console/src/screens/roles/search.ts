@@ -1,4 +1,4 @@
-import { type RawSearch, flag, given, oneOf, text } from "../../app/search";
+import { type RawSearch, flag, given, oneOf, text } from "../../api/search";
 
 /** The search parameters of `/roles`. */
 export function readRolesSearch(raw: RawSearch) {

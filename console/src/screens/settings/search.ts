@@ -1,4 +1,4 @@
-import { type RawSearch, given, oneOf, text } from "../../app/search";
+import { type RawSearch, given, oneOf, text } from "../../api/search";
 
 /** The search parameters of `/settings`. */
 export function readSettingsSearch(raw: RawSearch) {

@@ -3,13 +3,13 @@ import { IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
-import { isApiError } from "../../api/errors";
-import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
+import { messageAt } from "../../api/errors";
+import { type JsonObject, isJsonObject, printJson, readJson, sameJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import type { Task, TaskRun as Run } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Suspended } from "../../components/Suspended";
@@ -25,16 +25,13 @@ import classes from "./Tasks.module.css";
 
 /** Parses the typed configuration. Returns an error message if it is not a JSON object. */
 function readConfig(text: string): JsonObject | string {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : "The configuration is a JSON object.";
-  } catch {
-    return "This is not JSON.";
-  }
+  const value = readJson(text);
+  if (value === undefined) return "This is not JSON.";
+  return isJsonObject(value) ? value : "The configuration is a JSON object.";
 }
 
 /** One task: its schedule, its configuration, its runs, and its actions. */
-export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Task; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function TaskInspector({ task, ...pane }: { task: Task } & PaneActions) {
   const cache = useQueryClient();
   const canUpdate = useCan("tasks", "update");
   const canDelete = useCan("tasks", "delete");
@@ -74,19 +71,17 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const remove = useMutation({
     mutationFn: () => api.DELETE("/api/v1/tasks/{id}", { params }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       await refresh();
     },
   });
   const error = save.error ?? run.error ?? remove.error;
-  const scheduleError = isApiError(save.error) && save.error.field === "schedule" ? save.error.message : undefined;
+  const scheduleError = messageAt(save.error, "schedule");
   return (
     <Inspector
       title={task.name}
-      onClose={onClose}
+      {...pane}
       isDirty={canUpdate && isChanged}
-      onNext={onNext}
-      onPrevious={onPrevious}
       footer={
         <>
           {canUpdate && (

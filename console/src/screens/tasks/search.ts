@@ -1,4 +1,4 @@
-import { type RawSearch, flag, given, text } from "../../app/search";
+import { type RawSearch, flag, given, text } from "../../api/search";
 
 /** The search parameters of `/tasks`. */
 export function readTasksSearch(raw: RawSearch) {

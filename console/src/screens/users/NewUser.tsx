@@ -1,4 +1,4 @@
-import { Button, MultiSelect, TextInput } from "@mantine/core";
+import { MultiSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -6,13 +6,12 @@ import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { instanceQuery, useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
-import { Inspector } from "../../components/Inspector";
+import { FormInspector } from "../../components/FormInspector";
 import { Ticked } from "../../components/Ticked";
 import { MAIL } from "../deliveries/consumers";
 import { EMPTY, bodyOf, handedOver, isTyped, problemsOf } from "./new-user";
 import { PasswordLink } from "./PasswordLink";
 import { canBeGiven, rolesQuery } from "./users";
-import classes from "../../components/Details.module.css";
 
 /**
  * Creates an account and a link with which its owner sets a password. The server mails the link, or the page shows it. Only this component
@@ -32,78 +31,71 @@ export function NewUser({ onClose }: { onClose: () => void }) {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined) {
-    const { data: user, link, linkExpiresAt } = create.data;
-    return (
-      <Inspector title="User created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
-        <div className={classes.body}>
-          {link === undefined || linkExpiresAt === undefined ? (
-            <p role="status">
-              A mail with a link was sent to <bdi>{user.email}</bdi>.
+  const { data: result } = create;
+  const link = result?.link;
+  const expiresAt = result?.linkExpiresAt;
+  const made = result && {
+    title: "User created",
+    onDone: onClose,
+    content: (
+      <>
+        {link === undefined || expiresAt === undefined ? (
+          <p role="status">
+            A mail with a link was sent to <bdi>{result.data.email}</bdi>.
+          </p>
+        ) : (
+          <>
+            <PasswordLink link={{ link, expiresAt }} email={result.data.email} />
+            <p>
+              <Ticked text={handedOver(sendsMail)} />
             </p>
-          ) : (
-            <>
-              <PasswordLink link={{ link, expiresAt: linkExpiresAt }} email={user.email} />
-              <p>
-                <Ticked text={handedOver(sendsMail)} />
-              </p>
-            </>
-          )}
-          <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
-          {link === undefined && readsEvents && (
-            <p className="dim">
-              <Link to="/deliveries" search={{ consumer: MAIL }}>
-                Deliveries of mail
-              </Link>{" "}
-              show whether the mail server has taken it.
-            </p>
-          )}
-        </div>
-      </Inspector>
-    );
-  }
+          </>
+        )}
+        <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
+        {link === undefined && readsEvents && (
+          <p className="dim">
+            <Link to="/deliveries" search={{ consumer: MAIL }}>
+              Deliveries of mail
+            </Link>{" "}
+            show whether the mail server has taken it.
+          </p>
+        )}
+      </>
+    ),
+  };
   const error = isApiError(create.error) ? create.error : null;
   const problems = problemsOf(error);
+  const isAtField = problems.email !== undefined || problems.name !== undefined || (readsRoles && problems.roles !== undefined);
   return (
-    <Inspector
+    <FormInspector
       title="New user"
       onClose={onClose}
       isDirty={isTyped(draft)}
-      footer={
-        <Button type="submit" form="new-user" disabled={draft.email.trim() === ""} loading={create.isPending}>
-          Create user
-        </Button>
-      }
+      action="Create user"
+      isWhole={draft.email.trim() !== ""}
+      request={create}
+      made={made}
+      error={isAtField ? null : create.error}
     >
-      <form
-        id="new-user"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && Object.keys(problems).length === 0 && <ErrorNotice error={create.error} />}
-        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
-        <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />
-        <TextInput label="Name" autoComplete="off" value={draft.name} error={problems.name} onChange={({ currentTarget }) => change({ name: currentTarget.value })} />
-        {readsRoles && (
-          <MultiSelect
-            label="Roles"
-            description="What they may do; never more than you may"
-            searchable
-            hidePickedOptions
-            size="xs"
-            placeholder={draft.roles.length === 0 ? "Choose roles" : ""}
-            nothingFoundMessage="No role matches"
-            data={roles.data?.filter(canBeGiven).map(({ id, name }) => ({ value: id, label: name })) ?? []}
-            value={draft.roles}
-            error={problems.roles}
-            onChange={(chosen) => change({ roles: chosen })}
-          />
-        )}
-        <p className="dim">{sendsMail ? "They get a mail with a link, and choose a password with it." : "You get a link that you give to them. They choose a password with it."}</p>
-      </form>
-    </Inspector>
+      {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+      <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />
+      <TextInput label="Name" autoComplete="off" value={draft.name} error={problems.name} onChange={({ currentTarget }) => change({ name: currentTarget.value })} />
+      {readsRoles && (
+        <MultiSelect
+          label="Roles"
+          description="What they may do; never more than you may"
+          searchable
+          hidePickedOptions
+          size="xs"
+          placeholder={draft.roles.length === 0 ? "Choose roles" : ""}
+          nothingFoundMessage="No role matches"
+          data={roles.data?.filter(canBeGiven).map(({ id, name }) => ({ value: id, label: name })) ?? []}
+          value={draft.roles}
+          error={problems.roles}
+          onChange={(chosen) => change({ roles: chosen })}
+        />
+      )}
+      <p className="dim">{sendsMail ? "They get a mail with a link, and choose a password with it." : "You get a link that you give to them. They choose a password with it."}</p>
+    </FormInspector>
   );
 }

@@ -11,7 +11,7 @@ import { USERS } from "../../api/users-object";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
-import { Inspector } from "../../components/Inspector";
+import { Inspector, type PaneActions } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
@@ -24,7 +24,7 @@ import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./use
 import classes from "../../components/Details.module.css";
 
 /** One account: its roles, its sessions, and the actions of an administrator. */
-export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known: User | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function UserInspector({ id, known, ...pane }: { id: string; known: User | undefined } & PaneActions) {
   const cache = useQueryClient();
   const me = useMe();
   const query = useQuery({ ...userQuery(id), ...(known === undefined ? {} : { placeholderData: known }) });
@@ -48,7 +48,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const remove = useMutation({
     mutationFn: (query: { handOverTo?: string; suspend?: boolean }) => api.DELETE("/api/v1/users/{id}", { params: { path, query } }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       told("The user is deleted.");
       await Promise.all([refresh(), cache.invalidateQueries({ queryKey: ["data", USERS] })]);
     },
@@ -58,9 +58,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   return (
     <Inspector
       title={user === undefined ? "User" : user.name || (user.isAnonymous ? "Guest" : user.email)}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         user !== undefined && (
           <>

@@ -1,13 +1,14 @@
-import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { Checkbox, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
-import { isApiError } from "../../api/errors";
-import { type JsonObject, isJsonObject, parseJson } from "../../api/json";
+import { errorBesides, messageAt } from "../../api/errors";
+import { isJsonObject, readJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FormInspector } from "../../components/FormInspector";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { Suspended } from "../../components/Suspended";
@@ -90,13 +91,8 @@ export function NewSubscription() {
   const [handler, setHandler] = useState<"log_event" | "persist_event">("log_event");
   const [configText, setConfigText] = useState("{}");
   const [perInstance, setPerInstance] = useState(false);
-  let config: JsonObject | undefined;
-  try {
-    const value = parseJson(configText);
-    config = isJsonObject(value) ? value : undefined;
-  } catch {
-    config = undefined;
-  }
+  const typedConfig = readJson(configText);
+  const config = isJsonObject(typedConfig) ? typedConfig : undefined;
   const show = () => navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
   const create = useMutation({
     mutationFn: () => ok(api.POST("/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, ...(config === undefined ? {} : { config }), perInstance } })),
@@ -105,60 +101,40 @@ export function NewSubscription() {
       if (warnings === undefined) await show();
     },
   });
-  if (create.data?.warnings !== undefined)
-    return (
-      <Inspector title="Subscription created" onClose={() => void navigate({ search: { tab: "subscriptions" } })} footer={<Button onClick={() => void show()}>Done</Button>}>
-        <div className={classes.body}>
-          <Warnings warnings={create.data.warnings} />
-        </div>
-      </Inspector>
-    );
-  const field = isApiError(create.error) ? create.error.field : undefined;
-  const known = ["event", "consumer", "handler"].includes(field ?? "");
-  const errorOf = (which: string) => (field === which ? create.error!.message : undefined);
+  const errorOf = (field: string) => messageAt(create.error, field);
   return (
-    <Inspector
+    <FormInspector
       title="New subscription"
       onClose={() => void navigate({ search: { tab: "subscriptions" } })}
       isDirty={consumer !== "" || event !== "data.#" || (configText !== "{}" && configText !== PERSIST)}
-      footer={
-        <Button type="submit" form="new-subscription" disabled={event.trim() === "" || consumer.trim() === "" || config === undefined} loading={create.isPending}>
-          Create subscription
-        </Button>
-      }
+      action="Create subscription"
+      isWhole={event.trim() !== "" && consumer.trim() !== "" && config !== undefined}
+      request={create}
+      made={create.data?.warnings === undefined ? undefined : { title: "Subscription created", onDone: () => void show(), content: <Warnings warnings={create.data.warnings} /> }}
+      error={errorBesides(create.error, ["event", "consumer", "handler"])}
     >
-      <form
-        id="new-subscription"
-        className={classes.body}
-        onSubmit={(submitted) => {
-          submitted.preventDefault();
-          create.mutate();
+      <TextInput label="Topic" description="* is one segment, # any number of them" required classNames={{ input: "mono" }} value={event} error={errorOf("event")} onChange={({ currentTarget }) => setEvent(currentTarget.value)} />
+      <TextInput label="Consumer" description="A name of its own: each consumer gets its own copy" required value={consumer} error={errorOf("consumer")} onChange={({ currentTarget }) => setConsumer(currentTarget.value)} />
+      <Select
+        label="Handler"
+        data={[
+          { value: "log_event", label: "log_event: a line in the server's log" },
+          { value: "persist_event", label: "persist_event: a record in an object" },
+        ]}
+        value={handler}
+        error={errorOf("handler")}
+        allowDeselect={false}
+        onChange={(value) => {
+          setHandler(value === "persist_event" ? value : "log_event");
+          if (configText === "{}" && value === "persist_event") setConfigText(PERSIST);
+          if (configText === PERSIST && value === "log_event") setConfigText("{}");
         }}
-      >
-        {create.error !== null && !known && <ErrorNotice error={create.error} />}
-        <TextInput label="Topic" description="* is one segment, # any number of them" required classNames={{ input: "mono" }} value={event} error={errorOf("event")} onChange={({ currentTarget }) => setEvent(currentTarget.value)} />
-        <TextInput label="Consumer" description="A name of its own: each consumer gets its own copy" required value={consumer} error={errorOf("consumer")} onChange={({ currentTarget }) => setConsumer(currentTarget.value)} />
-        <Select
-          label="Handler"
-          data={[
-            { value: "log_event", label: "log_event: a line in the server's log" },
-            { value: "persist_event", label: "persist_event: a record in an object" },
-          ]}
-          value={handler}
-          error={errorOf("handler")}
-          allowDeselect={false}
-          onChange={(value) => {
-            setHandler(value === "persist_event" ? value : "log_event");
-            if (configText === "{}" && value === "persist_event") setConfigText(PERSIST);
-            if (configText === PERSIST && value === "log_event") setConfigText("{}");
-          }}
-        />
-        <div>
-          <div className={classes.head}>Configuration</div>
-          <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} error={config === undefined ? "The configuration is a JSON object." : undefined} />
-        </div>
-        <Checkbox label="Deliver to each instance" checked={perInstance} onChange={({ currentTarget }) => setPerInstance(currentTarget.checked)} />
-      </form>
-    </Inspector>
+      />
+      <div>
+        <div className={classes.head}>Configuration</div>
+        <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} error={config === undefined ? "The configuration is a JSON object." : undefined} />
+      </div>
+      <Checkbox label="Deliver to each instance" checked={perInstance} onChange={({ currentTarget }) => setPerInstance(currentTarget.checked)} />
+    </FormInspector>
   );
 }

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { errorBesides, messageAt } from "../../api/errors";
 import { sameJson } from "../../api/json";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
@@ -11,8 +11,9 @@ import type { Webhook } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FormInspector } from "../../components/FormInspector";
 import { Id } from "../../components/Id";
-import { Inspector, neighbours } from "../../components/Inspector";
+import { Inspector, type PaneActions, neighbours } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { Suspended } from "../../components/Suspended";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -32,8 +33,8 @@ const EMPTY: WebhookDraft = { name: "", url: "", topics: ["data.#"], headers: []
 
 const draftOf = ({ name, url, topics, headers }: Webhook): WebhookDraft => ({ name: name ?? "", url, topics, headers: Object.entries(headers).map(([each, value]) => ({ name: each, value })) });
 
-const fieldError = (error: unknown) => (field: string) => (isApiError(error) && error.field === field ? error.message : undefined);
-const hasField = (error: unknown) => isApiError(error) && ["name", "url", "topics", "headers"].includes(error.field ?? "");
+/** The fields that show their own errors. */
+const FIELDS = ["name", "url", "topics", "headers"];
 
 export function NewWebhook() {
   const cache = useQueryClient();
@@ -46,43 +47,35 @@ export function NewWebhook() {
     // The cache must not keep a secret.
     gcTime: 0,
   });
-  if (create.data !== undefined)
-    return (
-      <Inspector title="Webhook created" onClose={close} footer={<Button onClick={() => void navigate({ search: { open: create.data.data.id } })}>Done</Button>}>
-        <div className={classes.body}>
-          <Warnings warnings={create.data.warnings} />
-          <OneTimeSecret label="Signing secret" secret={create.data.secret ?? ""}>
-            Give it to the receiver. It is not shown again.
-          </OneTimeSecret>
-          <Link to="/webhooks" search={{ tab: "verify" }}>
-            How the receiver verifies a signature
-          </Link>
-        </div>
-      </Inspector>
-    );
+  const { data } = create;
+  const made = data && {
+    title: "Webhook created",
+    onDone: () => void navigate({ search: { open: data.data.id } }),
+    content: (
+      <>
+        <Warnings warnings={data.warnings} />
+        <OneTimeSecret label="Signing secret" secret={data.secret ?? ""}>
+          Give it to the receiver. It is not shown again.
+        </OneTimeSecret>
+        <Link to="/webhooks" search={{ tab: "verify" }}>
+          How the receiver verifies a signature
+        </Link>
+      </>
+    ),
+  };
   return (
-    <Inspector
+    <FormInspector
       title="New webhook"
       onClose={close}
       isDirty={!sameJson(draft, EMPTY)}
-      footer={
-        <Button type="submit" form="new-webhook" disabled={draft.url.trim() === "" || draft.topics.length === 0} loading={create.isPending}>
-          Create webhook
-        </Button>
-      }
+      action="Create webhook"
+      isWhole={draft.url.trim() !== "" && draft.topics.length > 0}
+      request={create}
+      made={made}
+      error={errorBesides(create.error, FIELDS)}
     >
-      <form
-        id="new-webhook"
-        className={classes.body}
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        {create.error !== null && !hasField(create.error) && <ErrorNotice error={create.error} />}
-        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(create.error)} />
-      </form>
-    </Inspector>
+      <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(create.error, field)} />
+    </FormInspector>
   );
 }
 
@@ -107,7 +100,7 @@ export function WebhookInspector({ id }: { id: string }) {
   );
 }
 
-function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; onClose: () => void; onNext: (() => void) | undefined; onPrevious: (() => void) | undefined }) {
+function Details({ webhook, ...pane }: { webhook: Webhook } & PaneActions) {
   const cache = useQueryClient();
   // A webhook that a block declares can only be changed by the block. The person can still test it, rotate its secret, and enable or
   // disable it.
@@ -148,20 +141,18 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const remove = useMutation({
     mutationFn: () => api.DELETE("/api/v1/webhooks/{id}", { params }),
     onSuccess: async () => {
-      onClose();
+      pane.onClose();
       told("The webhook is deleted.");
       await refresh();
     },
   });
-  const error = hasField(save.error) ? (rotate.error ?? test.error ?? remove.error) : (save.error ?? rotate.error ?? test.error ?? remove.error);
+  const error = errorBesides(save.error, FIELDS) ?? rotate.error ?? test.error ?? remove.error;
   const loses = draft.url !== webhook.url && draft.headers.some(({ value }) => value === HIDDEN);
   return (
     <Inspector
       title={webhook.name ?? webhook.url}
-      onClose={onClose}
+      {...pane}
       isDirty={canUpdate && isChanged}
-      onNext={onNext}
-      onPrevious={onPrevious}
       footer={
         <>
           {canUpdate && (
@@ -199,7 +190,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
         {rotate.data !== undefined && <OneTimeSecret label="New signing secret" secret={rotate.data.secret} />}
         {test.data !== undefined && <TestResult webhook={webhook.id} eventId={test.data} />}
         {webhook.source !== null && <p className="dim">The block {webhook.source.slice("block:".length)} declares it, and changes it when it is upgraded.</p>}
-        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(save.error)} disabled={!canUpdate} />
+        <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(save.error, field)} disabled={!canUpdate} />
         {loses && <p className="dim">Header values do not follow a webhook to another URL: type them again.</p>}
         <dl className={classes.facts}>
           <dt>Enabled</dt>

@@ -63,7 +63,7 @@ impl App {
         if caller.has_all_rights() || caller.is_session_of(&user.id) {
             return Ok(());
         }
-        let registry = self.registry();
+        let registry = self.registry_in(connection).await?;
         let grant_context = self.grant_context(&registry);
         let mut held = Vec::new();
         for role in connection.roles_of(&user.id).await? {
@@ -91,7 +91,7 @@ impl App {
         if caller.has_all_rights() {
             return Ok(());
         }
-        let registry = self.registry();
+        let registry = self.registry_in(connection).await?;
         let grant_context = self.grant_context(&registry);
         caller.require_rights(&grant_context, "This role", &of_somebody(grants(&role.permissions)?))?;
         let themselves = caller.actor_id().filter(|id| caller.is_session_of(id)).unwrap_or_default();
@@ -113,7 +113,8 @@ impl App {
             return Ok(());
         }
         let rights = self.rights_of_key(connection, holder).await?;
-        caller.require_rights(&self.grant_context(&self.registry()), "This API key", &rights)
+        let registry = self.registry_in(connection).await?;
+        caller.require_rights(&self.grant_context(&registry), "This API key", &rights)
     }
 
     /// The present rights of a key. For a suspended key, these are the rights that it can have after somebody has adopted it.

@@ -109,7 +109,8 @@ impl ActsLater for MadeApiKeys {
         Box::pin(async move {
             let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
             let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
-            caller.covers(&app.grant_context(&app.registry()), &carried)
+            let registry = app.registry_in(connection).await?;
+            caller.covers(&app.grant_context(&registry), &carried)
         })
     }
 
@@ -193,7 +194,8 @@ impl App {
                         app.require_rights_of_user(connection, &caller, &user).await?;
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
-                    caller.covers(&app.grant_context(&app.registry()), &carried_by_role(&role, is_own)?)?;
+                    let registry = app.registry_in(connection).await?;
+                    caller.covers(&app.grant_context(&registry), &carried_by_role(&role, is_own)?)?;
                     if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
                         let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");
                         return Err(Error::new(Code::Conflict, message));
@@ -240,7 +242,8 @@ impl App {
                         app.require_rights_of_user(connection, &caller, &holder.user).await?;
                     }
                     let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
-                    caller.covers(&app.grant_context(&app.registry()), &carried)?;
+                    let registry = app.registry_in(connection).await?;
+                    caller.covers(&app.grant_context(&registry), &carried)?;
                     let chain = chain_of(connection, &maker).await?;
                     if chain.contains(&id) {
                         let message = "The key of this request has its rights from the key that it would adopt. Use a session.";

@@ -314,11 +314,12 @@ async fn set_permissions(
     permissions: &[Grant],
     now: i64,
 ) -> Result<()> {
-    let registry = app.registry();
+    let registry = app.registry_in(connection).await?;
     let grant_context = app.grant_context(&registry);
     let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
     let present = present.with_meaning(&grant_context);
-    let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
+    let is_new = |grant: &&Grant| grant_context.given_by(grant).is_some_and(|given| !present.covers(&given));
+    let added: Vec<Grant> = permissions.iter().filter(is_new).cloned().collect();
     caller.covers(&grant_context, &added)?;
     let own = caller.actor_id().unwrap_or_default();
     if connection.has_keys_of_others(&role.id, own).await? {

@@ -106,7 +106,8 @@ fn checked_name(name: String) -> Result<String> {
 async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
     // Held: what the role gives does not change until it is given.
     let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
-    caller.covers(&app.grant_context(&app.registry()), &grants(&role.permissions)?)?;
+    let registry = app.registry_in(connection).await?;
+    caller.covers(&app.grant_context(&registry), &grants(&role.permissions)?)?;
     if connection.roles_count_beside(user_id, &role.id).await? >= ROLES_OF_USER_MAX {
         let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
         return Err(Error::new(Code::Conflict, message));

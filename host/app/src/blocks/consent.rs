@@ -228,14 +228,19 @@ impl ActsLater for MadeBlocks {
 }
 
 impl App {
-    /// The rights that a version asks for in addition to the installed one. A permission that lists a field that no longer exists
-    /// gives nothing, so it is not compared.
+    /// The rights that a version asks for in addition to the installed one. A permission does not count for the actions for which
+    /// it lists a field that no longer exists.
     pub(super) fn added_to(&self, installed: &Manifest, asked: &Manifest) -> NewPermissions {
         let registry = self.registry();
         let grant_context = self.grant_context(&registry);
         let with_meaning = |manifest: &Manifest| {
             let mut manifest = manifest.clone();
-            manifest.permissions.data.retain(|permission| grant_context.has_fields_of(&permission.grant()));
+            let data = manifest.permissions.data.iter().filter_map(|permission| {
+                let grant = permission.grant();
+                let given = grant_context.given_by(&grant)?.into_owned();
+                Some(DataPermission::of(given, permission.run_as))
+            });
+            manifest.permissions.data = data.collect();
             manifest
         };
         additions(&with_meaning(installed), &with_meaning(asked))

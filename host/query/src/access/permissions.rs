@@ -34,6 +34,12 @@ impl Actions {
     fn contains(self, action: Action) -> bool {
         self.0 & (1_u8 << action as u8) != 0
     }
+
+    /// Those of the actions for which `keep` is true.
+    fn filter(self, keep: impl Fn(Action) -> bool) -> Actions {
+        let kept = Action::ALL.into_iter().filter(|action| self.contains(*action) && keep(*action));
+        Actions(kept.fold(0, |kept, action| kept | (1_u8 << action as u8)))
+    }
 }
 
 /// The rights that all grants on one resource give together.
@@ -179,19 +185,23 @@ impl Permissions {
         self
     }
 
-    /// The same rights without the grants that list a field that no longer exists. These grants give their holder nothing, so the
-    /// holder has nothing of them to give to others.
+    /// The same rights without those that no grant gives any more, because its list for the action names a field that no longer
+    /// exists. Their holder has nothing of them to give to others.
     pub fn with_meaning(&self, grant_context: &GrantContext<'_>) -> Cow<'_, Permissions> {
         let limit = self.limit.as_ref().map(|limit| limit.with_meaning(grant_context));
-        let has_meaning = |resource: &str, given: &Conditional| grant_context.have_fields(resource, &given.listed);
+        let has_fields = |resource: &str, given: &Conditional| grant_context.have_fields(resource, &given.listed);
         let mut named = self.grants.named.iter();
-        let is_broken = named.any(|(resource, rights)| !rights.conditional.iter().all(|given| has_meaning(resource, given)));
+        let is_broken = named.any(|(resource, rights)| !rights.conditional.iter().all(|given| has_fields(resource, given)));
         if !is_broken && !matches!(limit, Some(Cow::Owned(_))) {
             return Cow::Borrowed(self);
         }
         let mut grants = Grants::clone(&self.grants);
         for (resource, rights) in &mut grants.named {
-            rights.conditional.retain(|given| has_meaning(resource, given));
+            for given in &mut rights.conditional {
+                if !has_fields(resource, given) {
+                    given.actions = given.actions.filter(|action| grant_context.have_fields(resource, &given.listed.on(action)));
+                }
+            }
         }
         let limit = limit.map(|limit| Arc::new(limit.into_owned()));
         Cow::Owned(Permissions { grants: Arc::new(grants), limit, compiled: Arc::default(), ..self.clone() })

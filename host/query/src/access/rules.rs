@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blockbase_schema::{Object, Registry};
+use blockbase_schema::{Action, Object, Registry};
 
 use super::fields::{Known, Listed, Lists, Shapes};
 use super::grant::{Grant, RowPolicy};
@@ -187,9 +187,20 @@ impl GrantContext<'_> {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
     }
 
-    /// Whether every field exists that a stored grant lists. Otherwise the grant gives nothing.
-    pub fn has_fields_of(&self, grant: &Grant) -> bool {
-        self.have_fields(&grant.resource, &Listed::of(grant.fields.as_ref()))
+    /// What a stored grant gives: the grant without the actions for which it lists a field that no longer exists. `None` if it
+    /// gives nothing.
+    ///
+    /// A list counts only for the actions that it limits. With a broken list for writes, a grant still allows to read and to
+    /// delete.
+    pub fn given_by<'g>(&self, grant: &'g Grant) -> Option<Cow<'g, Grant>> {
+        let listed = Listed::of(grant.fields.as_ref());
+        if self.have_fields(&grant.resource, &listed) {
+            return Some(Cow::Borrowed(grant));
+        }
+        let is_named = |action: Action| grant.actions.contains(&action) || grant.actions.contains(&Action::Manage);
+        let is_given = |action: &Action| is_named(*action) && self.have_fields(&grant.resource, &listed.on(*action));
+        let actions: Vec<Action> = Action::ALL.into_iter().filter(is_given).collect();
+        (!actions.is_empty()).then(|| Cow::Owned(Grant { actions, ..grant.clone() }))
     }
 
     /// Whether every field exists that the lists of a grant on `resource` name.

@@ -2,10 +2,10 @@
 //!
 //! These statements are for pages with a condition on related rows. There are two, one after the other:
 //!
-//! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they lead
-//!   to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the order
-//!   of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends neither on
-//!   the number of rows, nor on how many of them meet the condition.
+//! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they
+//!   lead to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the
+//!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
+//!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
 //!   page.
 //!
@@ -29,11 +29,11 @@ use crate::plan::ListPlan;
 
 /// The maximum number of foreign keys whose rows are merged.
 const MERGED_KEYS_MAX: usize = 64;
-/// The same if there are other tests, because the statement contains them for each key.
+/// The same if there are other tests, or a row policy with conditions, because the statement contains these for each key.
 const TESTED_KEYS_MAX: usize = 16;
 /// The maximum number of keys that lead to one row each.
 const ROW_KEYS_MAX: usize = 100;
-/// The number of first rows that are judged, if each of them has one related row at most.
+/// The number of first rows that are judged, if the conditions lead from each of them to one row at most.
 const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 60;
@@ -57,17 +57,19 @@ pub struct Attempt {
 /// Reads the keys that the rows of a page can have. They are only of use if the statement does not return more than
 /// [`Attempt::rows`].
 ///
-/// `None` if no keys lead to the page: on Postgres, with a search, if no index finds exactly the related rows of a condition, or if
-/// these are foreign keys and the page has another order than that of creation. It is also `None` if an index leads to the rows that
-/// meet another test, because these may be fewer.
+/// `None` if no keys lead to the page: on Postgres, with a search, if no index finds exactly the related rows of a condition, or
+/// if these are foreign keys and the page has another order than that of creation, or a row policy with many values. It is also
+/// `None` if an index leads to the rows that meet another test, because these may be fewer.
 pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     let (place, related) = led_by_related(dialect, plan)?;
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let rows = match related.shape {
-        RelationShape::Forward { .. } if !is_by_creation(plan) => return None,
-        RelationShape::Forward { .. } if conditions.len() == 1 => MERGED_KEYS_MAX,
-        RelationShape::Forward { .. } => TESTED_KEYS_MAX,
-        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => ROW_KEYS_MAX,
+    let rows = match (related.shape, &plan.selection.scope) {
+        (RelationShape::Reverse { .. } | RelationShape::Linked { .. }, _) => ROW_KEYS_MAX,
+        (RelationShape::Forward { .. }, _) if !is_by_creation(plan) => return None,
+        (RelationShape::Forward { .. }, Scope::Where(policy)) if !is_repeatable(std::slice::from_ref(&**policy)) => return None,
+        (RelationShape::Forward { .. }, Scope::Where(_)) => TESTED_KEYS_MAX,
+        (RelationShape::Forward { .. }, _) if conditions.len() > 1 => TESTED_KEYS_MAX,
+        (RelationShape::Forward { .. }, _) => MERGED_KEYS_MAX,
     };
     let [test] = parts_of(&related.condition) else { return None };
     let mut others = conditions.iter().enumerate().filter(|(other, _)| *other != place);
@@ -96,8 +98,7 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     led_by(dialect, plan)?;
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
-    let mut relations = conditions.iter().flat_map(Condition::relations);
-    let most = match relations.all(|related| matches!(related.shape, RelationShape::Forward { .. })) {
+    let most = match conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
         true => FIRST_ROWS_MAX,
         false => FIRST_ROWS_TO_MANY_MAX,
     };
@@ -122,6 +123,11 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.bind(Param::from(offset)));
     writer.sql.push_str(&format!(" LIMIT {limit_bound} OFFSET {offset}"));
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
+}
+
+/// Whether a relation leads to one row at most, and each relation of the condition on that row as well.
+fn leads_to_one(related: &Related) -> bool {
+    matches!(related.shape, RelationShape::Forward { .. }) && related.condition.relations().all(leads_to_one)
 }
 
 /// The place, among the conditions, of the one on related rows that leads to a page.

@@ -3,6 +3,7 @@
 mod changes;
 mod plans;
 mod refused;
+mod related;
 mod sizes;
 mod surfaces;
 

@@ -90,7 +90,7 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
       {run?.failed ? (
         <p className={classes.summary} role="alert">
           {applied === 0 ? "Nothing was applied." : `${quantity(applied, "step")} ${applied === 1 ? "is" : "are"} applied and ${applied === 1 ? "stays" : "stay"}.`} Step {shown.indexOf(run.failed.step) + 1} failed
-          {left > 0 ? `, so ${quantity(left, "later step")} ${left === 1 ? "was" : "were"} not tried` : ""}. What is not applied stays here as pending changes.
+          {left > 0 ? `, so ${quantity(left, "later step")} ${left === 1 ? "was" : "were"} not tried` : ""}. The changes that were not applied stay pending: correct them and try again, or discard them.
         </p>
       ) : (
         <p className={classes.summary}>{shown.length === 1 ? "One request makes this change." : "The steps are applied in this order, each as one transaction. A step that fails stops the rest; earlier ones stay."}</p>

@@ -34,6 +34,7 @@ import { RelationList, addRelation } from "../object/RelationsTab";
 import { Groups } from "../object/RulesTab";
 import { type ObjectDraft, useObjectDraft } from "../object/useObjectDraft";
 import { TEMPLATES } from "../templates/templates";
+import { submits } from "../../../components/submits";
 import classes from "./NewObject.module.css";
 
 const TemplatePanel = later(() => import("../templates/TemplatePanel").then((loaded) => loaded.TemplatePanel));
@@ -125,13 +126,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
   return (
     <div className={classes.frame}>
       <div className={classes.body}>
-        <form
-          className={classes.form}
-          onSubmit={(event) => {
-            event.preventDefault();
-            void create();
-          }}
-        >
+        <form className={classes.form} onSubmit={submits(() => void create())}>
           <div className={classes.names}>
             <TextInput
               label="Name"
@@ -271,8 +266,8 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                     if (hasOptions(next)) onMore(key);
                   }}
                 />
-                <Checkbox className={classes.checkCell} aria-label="Required" label={<span className={classes.narrowLabel}>Required</span>} checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
-                <Checkbox className={classes.checkCell} aria-label="Unique" label={<span className={classes.narrowLabel}>Unique</span>} checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Required" label="Required" checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Unique" label="Unique" checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
                 <span className={classes.ruleCell}>
                   <Tooltip label={`All rules of this ${typeInfo(field.type).label.toLowerCase()} field`}>
                     <Button variant="subtle" color="gray" size="compact-xs" leftSection={<IconAdjustments size={14} />} onClick={() => onMore(key)} aria-label={`Rules of ${field.name === "" ? `field ${index + 1}` : field.name}`}>

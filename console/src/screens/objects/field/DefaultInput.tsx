@@ -1,7 +1,7 @@
 import { MultiSelect, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { isNumberType } from "../../../api/field-rules";
-import { type JsonValue, parseJson, printJson } from "../../../api/json";
+import { type JsonValue, printJson, readJson } from "../../../api/json";
 import type { Field } from "../../../api/types";
 import { CodeEditor } from "../../../components/CodeEditor";
 import { typeInfo } from "../model/fieldTypes";
@@ -70,12 +70,9 @@ function JsonDefault({ value, error, onChange }: { value: JsonValue | undefined;
             setProblem(undefined);
             return onChange(null);
           }
-          try {
-            onChange(parseJson(next));
-            setProblem(undefined);
-          } catch {
-            setProblem("This is not JSON yet. The default stays what it was.");
-          }
+          const read = readJson(next);
+          setProblem(read === undefined ? "This is not JSON yet. The default stays what it was." : undefined);
+          if (read !== undefined) onChange(read);
         }}
       />
     </div>

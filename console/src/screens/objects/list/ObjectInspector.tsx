@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { KnownObject } from "../../../api/objects";
 import type { Relationship } from "../../../api/types";
-import { Inspector } from "../../../components/Inspector";
+import { Inspector, type PaneActions } from "../../../components/Inspector";
 import { TypeIcon } from "../field/FieldForm";
 import { RuleChips } from "../object/FieldsTab";
 import { typeInfo } from "../model/fieldTypes";
@@ -13,15 +13,13 @@ import classes from "./ObjectInspector.module.css";
 const FIELDS_SHOWN_MAX = 60;
 
 /** The inspector of an object, with a short list of its fields and relations. */
-export function ObjectInspector({ object, relations, onClose, onNext, onPrevious }: { object: KnownObject; relations: Relationship[]; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+export function ObjectInspector({ object, relations, ...pane }: { object: KnownObject; relations: Relationship[] } & PaneActions) {
   const { name, label, description, fields } = object;
   const own = relations.filter(({ source, target }) => source === name || target === name);
   return (
     <Inspector
       title={name}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         <>
           {fields !== undefined && (

@@ -6,7 +6,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../../api/client";
 import { checkValue, isNumberType } from "../../../api/field-rules";
 import { isApiError } from "../../../api/errors";
-import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
+import { type JsonValue, printJson, readJson, readNumber } from "../../../api/json";
 import type { Field } from "../../../api/types";
 
 export interface Verdict {
@@ -20,13 +20,9 @@ export interface Verdict {
 export function valueOf(field: Field, text: string): JsonValue {
   if (isNumberType(field.type)) return readNumber(text) ?? text;
   if (field.type === "multi_enum") {
-    try {
-      const parsed = parseJson(text);
-      if (Array.isArray(parsed)) return parsed;
-    } catch {
-      // It is not JSON, so it is read as words separated by commas.
-    }
-    return text.split(",").map((each) => each.trim());
+    const parsed = readJson(text);
+    // If it is not JSON, it is read as words separated by commas.
+    return Array.isArray(parsed) ? parsed : text.split(",").map((each) => each.trim());
   }
   return text;
 }

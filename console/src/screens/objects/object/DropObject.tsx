@@ -12,6 +12,7 @@ import { listed } from "../model/names";
 import { planQuery } from "../model/plan";
 import { relationTitle } from "../model/relations";
 import { clearEdits } from "../model/store";
+import { submits } from "../../../components/submits";
 
 export interface DropObjectProps {
   object: string;
@@ -64,12 +65,7 @@ function Question({ object, schemaVersion, onDeleted, onClose }: Omit<DropObject
     cache.removeQueries({ queryKey: ["data", object] });
   };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (typed === object && !refused) void run();
-      }}
-    >
+    <form onSubmit={submits(() => typed === object && !refused && void run())}>
       <Effect plan={plan.data} error={plan.error} isPending={plan.isPending} />
       {foreign.length > 0 && (
         <p>

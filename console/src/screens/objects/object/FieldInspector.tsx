@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { printJson } from "../../../api/json";
-import { Inspector } from "../../../components/Inspector";
+import { Inspector, type PaneActions } from "../../../components/Inspector";
 import { Effect } from "../change/Effect";
 import { FieldForm } from "../field/FieldForm";
 import { type DraftField, editField } from "../model/draft";
@@ -9,18 +9,15 @@ import { refusalAt } from "../model/refusalAt";
 import type { ObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";
 
-export interface FieldInspectorProps {
+export interface FieldInspectorProps extends PaneActions {
   state: ObjectDraft;
   row: DraftField;
-  onClose: () => void;
-  onNext?: (() => void) | undefined;
-  onPrevious?: (() => void) | undefined;
   canUpdate: boolean;
   canDrop: boolean;
 }
 
 /** The inspector of a field: its rules, and the effect of a change. Edits are pending until the steps are applied. */
-export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpdate, canDrop }: FieldInspectorProps) {
+export function FieldInspector({ state, row, canUpdate, canDrop, ...pane }: FieldInspectorProps) {
   const { base, edits, change, steps, failure, schemaVersion } = state;
   const { key, field, before, problems } = row;
   const step = steps.find((each) => each.about === key);
@@ -32,9 +29,7 @@ export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpd
   return (
     <Inspector
       title={field.name === "" ? "New field" : field.name}
-      onClose={onClose}
-      onNext={onNext}
-      onPrevious={onPrevious}
+      {...pane}
       footer={
         <>
         {step !== undefined && isSound && (
@@ -47,7 +42,7 @@ export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpd
             variant="default"
             onClick={() => {
               change({ ...edits, added: edits.added.filter((each) => each.key !== key), ...withoutRef(edits, key) });
-              onClose();
+              pane.onClose();
             }}
           >
             Remove

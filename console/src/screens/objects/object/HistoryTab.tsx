@@ -19,7 +19,7 @@ export function HistoryTab({ object }: { object: string }) {
     <div className={classes.scroll} tabIndex={0} role="region" aria-label={`Changes of ${object}`}>
       <div>
         {entries.length === 0 && <p className="dim">Nothing is recorded of this object.</p>}
-        <ol className={classes.timeline} aria-label={`History of ${object}`}>
+        <ol aria-label={`History of ${object}`}>
           {entries.map((entry) => (
             <Entry key={entry.version} entry={entry} />
           ))}

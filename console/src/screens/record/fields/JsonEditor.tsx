@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { parseJson, printJson, sameJson } from "../../../api/json";
+import { checkJson, printJson, sameJson } from "../../../api/json";
 import { columnLabel } from "../../../api/record-shape";
 import { CodeEditor } from "../../../components/CodeEditor";
 import { type DraftValue, Unreadable } from "../draft";
@@ -11,11 +11,8 @@ const textOf = (value: DraftValue) => (value instanceof Unreadable ? value.text 
 
 function read(text: string, before: DraftValue): DraftValue {
   if (text.trim() === "") return before === undefined ? undefined : null;
-  try {
-    return parseJson(text);
-  } catch (error) {
-    return new Unreadable(text, `This is not JSON: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  const typed = checkJson(text);
+  return "problem" in typed ? new Unreadable(text, typed.problem) : typed.value;
 }
 
 /** The editor keeps the text that the person typed. The draft has the parsed value. */

@@ -14,6 +14,7 @@ import { Sentence } from "./Sentence";
 import { type Filter, type Part, type ShapeOf, filterOf } from "./tree";
 import { useConditionDraft } from "./useConditionDraft";
 import { type TitleOf, wordsOfAll } from "./words";
+import { submits } from "../../../components/submits";
 import classes from "./Editors.module.css";
 
 export interface BuilderProps {
@@ -57,13 +58,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
 
   return (
     <Modal opened onClose={onClose} title="Filter" size={780} xOffset={12}>
-      <form
-        className={classes.builder}
-        onSubmit={(event) => {
-          event.preventDefault();
-          apply();
-        }}
-      >
+      <form className={classes.builder} onSubmit={submits(() => apply())}>
         <p className={classes.said} data-sentence>
           {words.length === 0 ? <span className="dim">All records. Choose a column or a relation.</span> : <Sentence words={words} />}
         </p>

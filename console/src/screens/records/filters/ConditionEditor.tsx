@@ -6,6 +6,7 @@ import type { RecordShape } from "../columns";
 import { fits, isComplete } from "./sendable";
 import { TestFields } from "./TestFields";
 import { type Part, type Related, type ShapeOf, type Test, emptyTest, groupOf } from "./tree";
+import { submits } from "../../../components/submits";
 import classes from "./Editors.module.css";
 
 export interface ConditionEditorProps {
@@ -38,10 +39,7 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
         // If a list inside the popover is open, Escape must not close the popover.
         if (event.key === "Escape" && (event.target as HTMLElement).dataset.mantineStopPropagation !== "true") onClose();
       }}
-      onSubmit={(event) => {
-        event.preventDefault();
-        apply();
-      }}
+      onSubmit={submits(() => apply())}
     >
       <TestFields
         shape={shape}

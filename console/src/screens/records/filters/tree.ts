@@ -2,7 +2,7 @@
  * The filter of a view as a tree. Its nodes are tests of fields, groups, and conditions on related records. The tree is parsed from JSON
  * and printed to JSON. The address, a saved view and a request contain this JSON (the parameter `where`). This file does not use React.
  */
-import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, parseJson, printJson, readNumber } from "../../../api/json";
+import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, printJson, readJson, readNumber } from "../../../api/json";
 import { isNumberType } from "../../../api/field-rules";
 import type { RecordColumn, RecordShape } from "../columns";
 import { type Condition, type Operator, operatorNamed, takesList, takesNothing } from "./conditions";
@@ -77,12 +77,8 @@ export function columnOf({ path, field }: Pick<Test, "path" | "field">, shape: R
 
 /** Parses the text of a condition. Undefined if it is not a JSON object. */
 export function parseWhere(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = readJson(text);
+  return isJsonObject(value) ? value : undefined;
 }
 
 /** The parts of a filter, which AND joins. Undefined if its condition is not a JSON object. */

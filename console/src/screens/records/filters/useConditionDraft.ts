@@ -1,6 +1,6 @@
 /** A condition that is being edited, as rows of the builder or as JSON text. */
 import { type RefObject, useRef, useState } from "react";
-import { type JsonObject, isJsonObject, parseJson, printJson } from "../../../api/json";
+import { type JsonObject, checkJson, isJsonObject, printJson } from "../../../api/json";
 import type { RecordShape } from "../columns";
 import type { Editing } from "./GroupEditor";
 import { type Bounds, OF_REQUEST, fits, isComplete, pruned } from "./sendable";
@@ -107,10 +107,8 @@ export function useConditionDraft({ shape, of, titleOf, from, bounds = OF_REQUES
 }
 
 function readText(text: string): { json: JsonObject } | { problem: string } {
-  try {
-    const json = parseJson(text);
-    return isJsonObject(json) ? { json } : { problem: 'A condition is a JSON object, such as {"status": "open"}.' };
-  } catch (error) {
-    return { problem: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
-  }
+  const read = checkJson(text);
+  if ("problem" in read) return read;
+  const { value } = read;
+  return isJsonObject(value) ? { json: value } : { problem: 'A condition is a JSON object, such as {"status": "open"}.' };
 }

@@ -18,13 +18,13 @@ const cut = (text: string) => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_
 export const CellValue = memo(function CellValue({ value, column, title }: { value: unknown; column: RecordColumn; title?: string | undefined }) {
   if (value === null || value === undefined)
     return (
-      <span className={classes.null}>
+      <span className={values.null}>
         –<span className="sr-only">null</span>
       </span>
     );
-  if (value === "") return <span className={classes.empty}>""</span>;
+  if (value === "") return <span className={values.empty}>""</span>;
   if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? withScale(String(value), column.field.scale ?? CURRENCY_SCALE) : String(value)}</span>;
-  if (typeof value === "boolean") return <span className={classes.word}>{String(value)}</span>;
+  if (typeof value === "boolean") return <span className={values.word}>{String(value)}</span>;
   if (typeof value === "string") {
     if (column.relation !== undefined) return title === undefined ? <span className={classes.id}>{shortId(value)}</span> : <bdi className={classes.link}>{cut(title)}</bdi>;
     if (column.type === "datetime") {
@@ -43,7 +43,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
   if (column.type === "multi_enum" && Array.isArray(value))
     return (
       <span>
-        {value.length === 0 && <span className={classes.empty}>[]</span>}
+        {value.length === 0 && <span className={values.empty}>[]</span>}
         {value.map((each) => (
           <span key={String(each)} className={values.tag}>
             {String(each)}
@@ -51,7 +51,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
         ))}
       </span>
     );
-  return <span className={classes.word}>{cut(printJson(value))}</span>;
+  return <span className={values.word}>{cut(printJson(value))}</span>;
 });
 
 /** The tooltip of a cell. It is empty if the cell shows everything. */

@@ -1,6 +1,6 @@
 /** Converts a cell of a file to a value of a column. If a cell can mean several things, a setting decides. */
 import { isTextType, isNumberType } from "../../../api/field-rules";
-import { isLosslessNumber, parseJson, printJson, readNumber, type JsonValue } from "../../../api/json";
+import { isLosslessNumber, printJson, readJson, readNumber, type JsonValue } from "../../../api/json";
 import { fromLocal } from "../../../api/local-time";
 import type { Column } from "../../../api/record-shape";
 import { wireValue } from "../../../api/records";
@@ -137,11 +137,8 @@ function datetime(text: string, settings: ConvertSettings): Converted {
 }
 
 function json(column: Column, text: string): Converted {
-  try {
-    return { value: wireValue(column, parseJson(text)) };
-  } catch {
-    return { problem: `\`${text.slice(0, 60)}\` is not JSON.` };
-  }
+  const value = readJson(text);
+  return value === undefined ? { problem: `\`${text.slice(0, 60)}\` is not JSON.` } : { value: wireValue(column, value) };
 }
 
 /** The option with the upper and lower case of the schema. */
@@ -153,13 +150,9 @@ function optionOf(column: Column, text: string): string {
 function several(column: Column, text: string): Converted {
   let parts: unknown[];
   if (text.startsWith("[")) {
-    try {
-      const list = parseJson(text);
-      if (!Array.isArray(list)) return { problem: "Needs a list." };
-      parts = list;
-    } catch {
-      return { problem: `\`${text.slice(0, 60)}\` is no list.` };
-    }
+    const list = readJson(text);
+    if (!Array.isArray(list)) return { problem: list === undefined ? `\`${text.slice(0, 60)}\` is no list.` : "Needs a list." };
+    parts = list;
   } else parts = text.split(/[,;|]/).map((part) => part.trim()).filter((part) => part !== "");
   return { value: parts.map((part) => optionOf(column, String(part))) };
 }

@@ -3,7 +3,7 @@
  * text in quotes, as in exports. JSON keeps all digits.
  */
 import { type Parser, parse } from "csv-parse/browser/esm";
-import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../../api/json";
+import { checkJson, isJsonObject, readJson } from "../../../api/json";
 import { DELIMITERS, type Encoding, type SourceOptions, type SourceRow } from "./formats";
 
 export interface Progress {
@@ -150,7 +150,7 @@ async function* jsonTexts(file: Blob, encoding: Encoding, progress: Progress): A
       } else {
         const line = trimmed.indexOf("\n");
         if (line === -1 && progress.bytes < file.size) continue;
-        mode = isWholeJson(line === -1 ? trimmed : trimmed.slice(0, line)) ? "lines" : "nested";
+        mode = readJson(line === -1 ? trimmed : trimmed.slice(0, line)) !== undefined ? "lines" : "nested";
         rest = trimmed;
       }
     }
@@ -161,27 +161,13 @@ async function* jsonTexts(file: Blob, encoding: Encoding, progress: Progress): A
   else if (start !== -1 || (mode === "nested" && base === 1 && depth > 0)) throw new Error("The JSON ends in the middle of a value. The file may be cut off.");
 }
 
-function isWholeJson(text: string): boolean {
-  try {
-    parseJson(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 async function* jsonRows(file: Blob, options: SourceOptions, progress: Progress): AsyncGenerator<SourceRow> {
   let number = 0;
   for await (const text of jsonTexts(file, options.encoding, progress)) {
     number += 1;
-    let value: JsonValue;
-    try {
-      value = parseJson(text);
-    } catch (error) {
-      yield { number, cells: {}, broken: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
-      continue;
-    }
-    yield isJsonObject(value) ? { number, cells: value as JsonObject } : { number, cells: {}, broken: "A record is a JSON object." };
+    const read = checkJson(text);
+    if ("problem" in read) yield { number, cells: {}, broken: read.problem };
+    else yield isJsonObject(read.value) ? { number, cells: read.value } : { number, cells: {}, broken: "A record is a JSON object." };
   }
 }
 

@@ -3,6 +3,7 @@ import { Button, Group, Modal, Stack, Switch, TextInput } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { PLAIN, type SavedView } from "./view";
+import { submits } from "../../../components/submits";
 
 export type Naming = { kind: "save" } | { kind: "rename"; view: SavedView };
 
@@ -22,12 +23,7 @@ export function NameDialog({ naming, taken, onName, onClose }: { naming: Naming 
   const problem = trimmed === PLAIN ? "Choose another name." : trimmed !== before && taken.includes(trimmed) ? "There is a view of this name already." : trimmed.length > NAME_MAX ? `A name has ${NAME_MAX} characters at most.` : undefined;
   return (
     <Modal opened={isMounted && naming !== null} onClose={onClose} title={before === null ? "Save view" : "Rename view"} centered size="sm">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (trimmed !== "" && problem === undefined) onName(trimmed, preset);
-        }}
-      >
+      <form onSubmit={submits(() => trimmed !== "" && problem === undefined && onName(trimmed, preset))}>
         <Stack gap="md">
           <TextInput label="Name" data-autofocus autoComplete="off" dir="auto" value={name} error={problem} onChange={(event) => setName(event.currentTarget.value)} />
           {before === null && <Switch label="Open this object with it" checked={preset} onChange={(event) => setPreset(event.currentTarget.checked)} />}

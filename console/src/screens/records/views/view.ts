@@ -1,6 +1,6 @@
 /** A saved view: the part of an object that a person wants to see. It is stored on the server with the person's preferences. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
-import { given, oneOf } from "../../../app/search";
+import { given, oneOf } from "../../../api/search";
 import { type Condition, compactConditions, conditionsOf, printConditions, readConditions } from "../filters/conditions";
 import type { GridLayout } from "../grid/geometry";
 import { type SortKey, printSort, readSort } from "../list-query";

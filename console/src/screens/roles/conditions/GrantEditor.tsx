@@ -3,13 +3,14 @@
  * sends the grant.
  */
 import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { isJsonObject, printJson } from "../../../api/json";
 import { sidesOf } from "../../../api/field-lists";
 import { useObjects } from "../../../api/objects";
 import type { RecordShapeOf } from "../../../api/record-shape";
 import type { Action, Grant } from "../../../api/types";
 import { USERS } from "../../../api/users-object";
+import { confirm } from "../../../components/confirm-store";
 import { Ticked } from "../../../components/Ticked";
 import type { RecordShape } from "../../records/columns";
 import { ConditionFields, JsonToggle } from "../../records/filters/ConditionFields";
@@ -22,6 +23,7 @@ import { FieldGrid } from "../fields/FieldGrid";
 import { printGrid, readGrid, rowsOf } from "../fields/fields";
 import { ACTIONS, type Refusal, sent } from "../roles";
 import { partsOfClause } from "./useNames";
+import { submits } from "../../../components/submits";
 import classes from "./Conditions.module.css";
 
 const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
@@ -47,12 +49,23 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
   const [resource, setResource] = useState(grant?.resource ?? null);
   const [actions, setActions] = useState<readonly Action[]>(grant?.actions ?? ["read"]);
   const [isOwn, setOwn] = useState(grant?.rowPolicy === "own");
+  const [isClauseTyped, setClauseTyped] = useState(false);
+  const isAsking = useRef(false);
+  const isTyped = isClauseTyped || resource !== (grant?.resource ?? null) || isOwn !== (grant?.rowPolicy === "own") || printJson(actions) !== printJson(grant?.actions ?? ["read"]);
+  const close = async () => {
+    // One press of Escape reaches the question and this dialog.
+    if (isAsking.current) return;
+    isAsking.current = true;
+    const mayClose = !isTyped || (await confirm({ title: "Discard what you typed?", children: "The grants stay as they were.", action: "Discard" }));
+    setTimeout(() => (isAsking.current = false));
+    if (mayClose) onClose();
+  };
   const objects = useObjects();
   const names = [...new Set([...(objects.data?.map(({ name }) => name) ?? []), USERS, ...(resource === null ? [] : [resource])])].sort();
   const isOnUsers = resource === USERS;
   const offered = resource === null ? ACTIONS : actionsOn(resource, grant);
   return (
-    <Modal opened onClose={onClose} closeOnClickOutside={false} title="Grant with conditions or fields" size={780} xOffset={12}>
+    <Modal opened onClose={() => void close()} closeOnClickOutside={false} title="Grant with conditions or fields" size={780} xOffset={12}>
       <div className={classes.editor}>
         <div className={classes.first}>
           <Select
@@ -101,6 +114,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
             refusal={refusal}
             isNew={grant === undefined}
             missing={actions.length === 0 ? "Choose an action." : undefined}
+            onTyped={setClauseTyped}
             onApply={(limits) => onApply(sent({ resource, actions: [...actions], ...(isOwn ? { rowPolicy: "own" } : {}), ...limits }))}
           />
         )}
@@ -120,10 +134,12 @@ interface ClausesProps {
   isNew: boolean;
   /** The choice that is still missing. */
   missing: string | undefined;
+  /** Called with whether the conditions and fields differ from those of the grant. */
+  onTyped: (isTyped: boolean) => void;
   onApply: (limits: Pick<Grant, "where" | "check" | "fields">) => void;
 }
 
-function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew, missing, onApply }: ClausesProps) {
+function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew, missing, onTyped, onApply }: ClausesProps) {
   const found = of(resource);
   const shape = found ?? unknownShape(resource);
   // The builder has no rows for a broken grant, or for an object that this person may not see. They are edited as text.
@@ -151,6 +167,8 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   const printed = (draft: ConditionDraft) => printJson(draft.json ?? printParts(draft.parts, shape, of));
   const now = { where: printed(where), check: printed(check), fields: printJson(given.fields ?? {}) };
   const [came] = useState(now);
+  const isTyped = printJson(now) !== printJson(came) || isChecked !== ((grant?.check ?? null) !== null) || where.problem !== undefined || check.problem !== undefined;
+  useEffect(() => onTyped(isTyped), [isTyped, onTyped]);
   const refused = (clause: Refusal["clause"]) => (refusal?.clause === clause && now[clause] === came[clause] ? refusal.message : undefined);
   const clause = (title: string, label: string, draft: ConditionDraft, nothing: string, error: string | undefined) => {
     const words = wordsOfAll(draft.parts, "and", { shape, of, titleOf });
@@ -173,13 +191,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
     );
   };
   return (
-    <form
-      className={classes.editor}
-      onSubmit={(event) => {
-        event.preventDefault();
-        apply();
-      }}
-    >
+    <form className={classes.editor} onSubmit={submits(() => apply())}>
       {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where"))}
       <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
       {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check"))}

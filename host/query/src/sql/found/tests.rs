@@ -1,6 +1,10 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::access::Scope;
+use crate::condition::Condition;
 use crate::sql::related::tests::{bound, planned};
 use crate::sql::{Found, first_of_list, keys_of_page, list};
 use crate::{Dialect, Param};
@@ -41,6 +45,26 @@ fn few_foreign_keys_are_merged() {
     let narrowed = planned("task", narrowed, "");
     let text = bound(SQLITE, list(SQLITE, &narrowed, Some(&Found::Keys(vec![Uuid::nil(); 3]))));
     assert_eq!(text.matches(" AND \"state\" = ?").count(), 4, "{text}");
+}
+
+#[test]
+fn a_row_policy_is_in_each_list() {
+    let in_state = |values: std::ops::Range<usize>| {
+        let values: Vec<String> = values.map(|value| format!("s{value}")).collect();
+        Condition::all(planned("task", json!({ "state": { "in": values } }), "").selection.conditions)
+    };
+    let mut plan = planned("task", json!({ "project": { "kind": 1 } }), "");
+    plan.selection.scope = Scope::Where(Arc::new(in_state(0..2)));
+    assert_eq!(keys_of_page(SQLITE, &plan).expect("keys").rows, 16);
+    let text = bound(SQLITE, list(SQLITE, &plan, Some(&Found::Keys(vec![Uuid::nil(); 3]))));
+    assert_eq!(text.matches("\"task\".\"state\" IN (").count(), 4, "{text}");
+    // The statement is too long with many values.
+    let many = (0..6).map(|part| in_state(part * 200..part * 200 + 200)).collect();
+    plan.selection.scope = Scope::Where(Arc::new(Condition::any(many)));
+    assert!(keys_of_page(SQLITE, &plan).is_none());
+    // Rows of the caller are one test of one value.
+    plan.selection.scope = Scope::Own("somebody".to_owned());
+    assert_eq!(keys_of_page(SQLITE, &plan).expect("keys").rows, 64);
 }
 
 #[test]
@@ -87,6 +111,7 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("task", json!({ "_or": [{ "project": { "kind": 1 } }, { "project": { "kind": 2 } }] }), "", 250),
         ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), "", 60),
         ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 60),
+        ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 60),
     ] {
         let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
         assert_eq!(rows, 26);

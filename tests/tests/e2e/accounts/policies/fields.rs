@@ -564,6 +564,33 @@ on_both_engines! {
         assert_eq!(lead.patch("/api/v1/roles/peer", json!({ "description": "of the past" })).await.status, 200);
     }
 
+    async fn a_list_that_names_what_is_gone_takes_only_the_actions_that_it_limits(server: Server) {
+        let World { admin, people: [ada, bob, _], .. } = world(&server).await;
+        role(&admin, "editor", json!([
+            { "resource": "person", "actions": ["read", "update", "delete"], "fields": { "write": { "except": ["skills"] } } },
+        ])).await;
+        role(&admin, "lead", json!([{ "resource": "users", "actions": ["read", "update"] }])).await;
+        let (editor, editor_id) = user(&admin, "editor", Some("editor")).await;
+        let (lead, lead_id) = user(&admin, "lead", Some("lead")).await;
+        let (_, ann) = user(&admin, "ann", None).await;
+        // The list names a relation that is deleted with the object on its other side.
+        assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
+        let changed = editor.patch(&path(&ada), json!({ "name": "x" })).await;
+        assert!((400..500).contains(&changed.status), "{}", changed.text);
+        // It says nothing about reading and deleting.
+        assert_eq!(editor.get(&path(&ada)).await.data()["name"], "ada");
+        assert_eq!(editor.delete(&path(&bob)).await.status, 204);
+        // So only somebody who has these two rights gives the role, or acts on a user who has it.
+        let roles_of_ann = format!("/api/v1/users/{ann}/roles");
+        let editors_path = format!("/api/v1/users/{editor_id}");
+        lead.post(&roles_of_ann, json!({ "roleId": "editor" })).await.expect_error(403, "forbidden");
+        lead.patch(&editors_path, json!({ "name": "Edith" })).await.expect_error(403, "forbidden");
+        let given = admin.post(&format!("/api/v1/users/{lead_id}/roles"), json!({ "roleId": "editor" })).await;
+        assert_eq!(given.status, 200, "{}", given.text);
+        assert_eq!(lead.post(&roles_of_ann, json!({ "roleId": "editor" })).await.status, 200);
+        assert_eq!(lead.patch(&editors_path, json!({ "name": "Edith" })).await.status, 200);
+    }
+
     async fn links_are_read_where_a_grant_reaches_the_row_and_lists_their_key(server: Server) {
         let World { admin, people: [ada, _, cleo], .. } = world(&server).await;
         role(&admin, "lead", json!([

@@ -1,6 +1,6 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
-import { type ApiError, isApiError } from "../../api/errors";
-import { ErrorNotice, useCountdown } from "../../components/ErrorState";
+import { type ApiError, isApiError } from "../api/errors";
+import { ErrorNotice, useCountdown } from "./ErrorState";
 
 /** The field that each error code of the server belongs to. */
 const FIELD_OF: Record<string, string> = {

@@ -2,14 +2,14 @@ import { type MantineColorScheme, UnstyledButton, useMantineColorScheme } from "
 import { IconDeviceDesktop, IconLogout, IconMoon, IconSelector, IconSun, IconUser } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { auth } from "../../api/auth";
-import { feed } from "../../api/live";
-import { forgetAll, meQuery, useMe } from "../../api/session";
-import { sessionEstablished } from "../../api/session-lost";
-import { Menu } from "../../components/floating";
-import { Initials } from "../../components/Initials";
-import { failed } from "../../components/toast";
-import classes from "./Shell.module.css";
+import { auth } from "../api/auth";
+import { feed } from "../api/live";
+import { forgetAll, meQuery, useMe } from "../api/session";
+import { sessionEstablished } from "../api/session-lost";
+import { Menu } from "./floating";
+import { Initials } from "./Initials";
+import { failed } from "./toast";
+import classes from "./AccountMenu.module.css";
 
 const THEMES = [
   ["auto", "As the system", IconDeviceDesktop],
