@@ -24,15 +24,17 @@ const asked = observable<Asked | null>(null);
 /** Asks the person. Resolves to `true` if they agree: `if (await confirm({ … })) …`. */
 export function confirm(options: ConfirmOptions): Promise<boolean> {
   asked.get()?.answer(false);
-  return new Promise((resolve) =>
-    asked.set({
+  return new Promise((resolve) => {
+    const question: Asked = {
       ...options,
       answer: (agreed) => {
         asked.set(null);
         resolve(agreed);
       },
-    }),
-  );
+    };
+    // Otherwise the press of Escape that asks the question would also close it, if the dialog listened before.
+    setTimeout(() => asked.set(question));
+  });
 }
 
 /** The question that is open now. */
