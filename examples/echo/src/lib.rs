@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use blockbase_sdk::{Context, Error, JsonSchema, action, block, log, schemars};
+use blockbase_sdk::{Context, Error, Event, JsonSchema, action, block, log, schemars, subscription};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -57,4 +57,10 @@ fn refuse(_context: &Context, input: Refuse) -> Result<(), Error> {
     Err(Error::new(input.code, "refused as asked"))
 }
 
-block!(echo, spin, panic, hoard, remember, refuse);
+/// Fails with each event. The block itself subscribes to none.
+#[subscription]
+fn fail(_context: &Context, event: Event) -> Result<(), Error> {
+    Err(Error::new("conflict", format!("failed on {}", event.topic)))
+}
+
+block!(echo, spin, panic, hoard, remember, refuse, fail);

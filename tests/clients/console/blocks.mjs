@@ -145,7 +145,7 @@ test("a block is configured, gets its secret, shows its log as it is written, an
     name: "clerk",
     config: { type: "object", properties: { cheer: { type: "string", title: "Cheer", minLength: 3, default: "Well done!" } }, additionalProperties: false },
     permissions: { ...ECHO.permissions, secrets: ["TOKEN"] },
-    subscriptions: [{ event: "data.note.#", consumer: "clerk:log", handler: "file_it" }],
+    subscriptions: [{ event: "data.note.#", consumer: "clerk:log", handler: "fail" }],
     actions: [{ name: "spin", description: "Never ends.", input: { type: "object" }, rbac: { resource: "clerk:use", action: "read" }, timeoutMs: 300 }],
     resources: [{ name: "clerk:use", actions: ["read"] }],
   };
@@ -197,7 +197,7 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await button(page, "Run action").click();
   await page.getByText("The action failed").waitFor();
 
-  // The component has no handler with this name. The block's page shows the same error as the delivery.
+  // The handler fails with each event. The block's page shows the same error as the delivery.
   const { id } = (await must(owner, "POST", "/api/v1/data/note", { text: "for the clerk" })).data;
   const recorded = async () => (await must(owner, "GET", "/api/v1/events?topic=data.note.created")).data.find(({ payload }) => payload.id === id);
   await until("the event is recorded", async () => (await recorded()) !== undefined);
