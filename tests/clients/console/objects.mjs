@@ -251,7 +251,13 @@ test("the list finds, sorts, opens beside and by keyboard; the diagram draws, mo
   await page.getByRole("link", { name: "Diagram" }).click();
   const node = page.locator('.react-flow__node[data-id="support_ticket"]');
   await node.waitFor();
-  const box = await node.boundingBox();
+  // The diagram moves until it fits.
+  let box;
+  await until("the diagram is still", async () => {
+    const before = box;
+    box = await node.boundingBox();
+    return before !== undefined && before.x === box.x && before.y === box.y && before.width === box.width;
+  });
   await page.mouse.move(box.x + box.width / 2, box.y + box.height - 6);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width / 2 + 90, box.y + box.height + 54, { steps: 6 });
