@@ -1,6 +1,6 @@
 //! The allocator of a block. The first 128 KiB of a call come from a region of the block's own data.
 //!
-//! A call usually runs in a new instance, whose memory is dropped at the end of the call. The allocator of the standard library
+//! Each call runs in a new instance, whose memory is dropped at the end of the call. The allocator of the standard library
 //! begins with no memory. So the first allocation of each call would grow the memory: the server changes the protection of the
 //! new pages, and changes it back before the next call. The region is there from the beginning. It has only zeros, so the file
 //! does not contain it, and only the pages that a call touches cost something.
@@ -8,10 +8,6 @@
 //! Allocations take the region from its beginning to its end. Only the last one can be freed or can grow in place. The bytes of
 //! others are lost when they are freed, but never more than the region has. What does not fit comes from the allocator of the
 //! standard library, which uses freed bytes again.
-//!
-//! If the block reuses its instances, lost bytes stay lost for later calls. As soon as the region is used up, all further
-//! allocations come from the allocator of the standard library. So however many calls an instance serves, the region adds at most
-//! its own size to the memory.
 //!
 //! Without the feature `allocator`, this module is left out, and a block can have another `#[global_allocator]`.
 
