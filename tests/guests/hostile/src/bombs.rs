@@ -66,32 +66,6 @@ pub(crate) fn fill(_context: &Context, input: Fill) -> Result<usize, Error> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Churn {
-    turns: usize,
-}
-
-/// Allocates, grows and frees memory so often, and checks that nothing else was written there. The oldest allocation is always
-/// freed first.
-#[action]
-pub(crate) fn churn(_context: &Context, input: Churn) -> Result<usize, Error> {
-    const LIVE: usize = 256;
-    let value = |turn: usize| (turn % 251) as u8;
-    let mut live: Vec<Vec<u8>> = vec![Vec::new(); LIVE];
-    for turn in 0..input.turns {
-        // Mostly small ones, as texts are, and some large ones.
-        let size = if turn % 64 == 0 { 10_000 } else { 1 + turn * 7919 % 800 };
-        let mut bytes = vec![value(turn); size];
-        // The allocation has no room for more, so it grows.
-        bytes.resize(size + size / 2 + 1, value(turn));
-        let old = std::mem::replace(&mut live[turn % LIVE], black_box(bytes));
-        if old.iter().any(|byte| *byte != value(turn.wrapping_sub(LIVE))) {
-            return Err(Error::failed(format!("the memory of turn {turn} is not what it was")));
-        }
-    }
-    Ok(input.turns)
-}
-
-#[derive(Deserialize, JsonSchema)]
 pub(crate) struct Flood {
     calls: u64,
     /// Of WASI, not of the block interface.

@@ -22,7 +22,6 @@ block!(
     bombs::descend,
     bombs::hoard,
     bombs::fill,
-    bombs::churn,
     bombs::flood,
     bombs::result,
     bombs::argue,
