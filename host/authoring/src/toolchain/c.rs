@@ -20,12 +20,6 @@ const INSTALL: &str = "No C compiler for WebAssembly was found. On Debian or Ubu
 const SDK_SOURCES: [&str; 6] = ["exports.c", "host.c", "json.c", "sha256.c", "bindings/block.c", "yyjson/yyjson.c"];
 /// The size of the stack in the block's own memory, in bytes. The stack comes first in memory, so that an overflow traps.
 const STACK_BYTES: u32 = 256 * 1024;
-/// The size of the heap with which each call begins, in bytes: whole pages of WebAssembly. A call that needs no more does not
-/// grow its memory, which would cost the server system calls. The file does not contain these bytes, and only the pages that a
-/// call touches cost something. The allocator of the Rust SDK begins with the same size.
-const HEAP_BYTES: u32 = 128 * 1024;
-/// The linker's option for `HEAP_BYTES`. Older linkers do not have it. With them, a call begins with the rest of the last page.
-const HEAP_OPTION: &str = "--initial-heap";
 
 /// A compiler with everything that it needs.
 #[derive(Debug)]
@@ -34,8 +28,6 @@ struct Clang {
     target: &'static str,
     /// The linker, if clang does not find a linker by itself.
     linker: Option<PathBuf>,
-    /// Whether the linker has the option `HEAP_OPTION`.
-    sets_heap: bool,
 }
 
 impl Clang {
@@ -49,20 +41,16 @@ impl Clang {
     }
 
     fn of(program: &Path) -> Option<Clang> {
-        let (linker, used) = match asked(program, "-print-prog-name=wasm-ld") {
-            Some(own) => (None, PathBuf::from(own)),
-            None => {
-                let linker = LINKERS.into_iter().find_map(on_path)?;
-                (Some(linker.clone()), linker)
-            }
+        let linker = match asked(program, "-print-prog-name=wasm-ld") {
+            Some(_) => None,
+            None => Some(LINKERS.into_iter().find_map(on_path)?),
         };
         let target = TARGETS.into_iter().find(|target| {
             let target = format!("--target={target}");
             let has = |question: &str| output(Command::new(program).args([&target, question])).is_some_and(|file| is_file(&file));
             has("-print-file-name=crt1-reactor.o") && has("-print-file-name=libc.a") && has("-print-libgcc-file-name")
         })?;
-        let sets_heap = output(Command::new(used).arg("--help")).is_some_and(|help| help.contains(HEAP_OPTION));
-        Some(Clang { program: program.to_owned(), target, linker, sets_heap })
+        Some(Clang { program: program.to_owned(), target, linker })
     }
 
     fn command(&self) -> Command {
@@ -117,9 +105,6 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
         command.arg(format!("-fuse-ld={}", linker.display()));
     }
     command.args(["-mexec-model=reactor", "-Wl,--gc-sections,--strip-all,--stack-first"]);
-    if clang.sets_heap {
-        command.arg(format!("-Wl,{HEAP_OPTION}={HEAP_BYTES}"));
-    }
     command.arg(format!("-Wl,-z,stack-size={STACK_BYTES}")).args(&objects).arg("-o").arg(&core);
     run(&mut command, "Linking the block")?;
     Ok(BuiltBlock { wasm: typed(&core)?, toolchain: clang.version() })
