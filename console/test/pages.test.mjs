@@ -5,7 +5,7 @@ import { bundled } from "./bundled.mjs";
 
 const { areApart, countOf, extentOf, pageParameters, pageRequest, readBy, readPage } = await bundled("screens/records/page-request.ts");
 const { hasPageBehind, pageBefore, pageShown } = await bundled("screens/records/page-shown.ts");
-const { firstBelowHead } = await bundled("screens/records/grid/geometry.ts");
+const { firstBelowHead, lastAbove } = await bundled("screens/records/grid/geometry.ts");
 
 const SIZE = 3;
 const FIRST = { by: "first" };
@@ -146,6 +146,16 @@ test("the page is that of the first row below the head", () => {
   assert.equal(firstBelowHead(1_000_000, 36, 223, 239), 239);
   assert.equal(pageShown({ first: 49, last: 65 }, 50, 240), 1);
   assert.equal(pageShown({ first: 50, last: 66 }, 50, 240), 2);
+});
+
+test("the last visible row begins above the lower edge", () => {
+  // 16 rows of 36 pixels end at 576.
+  assert.equal(lastAbove(566, 36, 240), 15);
+  assert.equal(lastAbove(576, 36, 240), 15);
+  assert.equal(lastAbove(577, 36, 240), 16);
+  assert.equal(lastAbove(1_000_000, 36, 240), 239);
+  assert.equal(lastAbove(0, 36, 240), 0);
+  assert.equal(lastAbove(566, 36, 0), 0);
 });
 
 test("at the end the last page is shown, and every page has a way on and back", () => {

@@ -1,8 +1,13 @@
 /** The name of the user or API key behind a change. The API stores only an id: that of a user, or else that of an API key. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
+import { batched } from "./batched";
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
+import type { JsonValue } from "./json";
+import type { RecordRow } from "./record-paths";
 import { useCan, useMe } from "./session";
+import { USERS } from "./users-object";
+import { isUuid } from "./uuid";
 
 export interface KnownActor {
   name: string;
@@ -10,19 +15,41 @@ export interface KnownActor {
   kind: "me" | "user" | "key";
 }
 
+/** The maximum number of users in one request. A page of records has at most this many. */
+const USERS_MAX = 100;
+
+const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? value : "");
+
+function actorOf(user: RecordRow): KnownActor | undefined {
+  const email = textOf(user.email);
+  const name = textOf(user.name) || email;
+  return name === "" ? undefined : { name, ...(email === "" ? {} : { email }), kind: "user" };
+}
+
+/**
+ * Looks up a user. One list request finds all users of a screen. It leaves out deleted users and the ids of keys, while a request for each
+ * of them would get 404, which the browser reports as an error of the page.
+ */
+const findUser = batched(USERS_MAX, async (ids): Promise<ReadonlyMap<string, KnownActor>> => {
+  const users = new Map<string, KnownActor>();
+  try {
+    const query = { "id[in]": ids.join(), select: "id,name,email", pageSize: USERS_MAX, count: "none" };
+    for (const user of await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: USERS }, query } }))) {
+      const actor = actorOf(user);
+      if (actor !== undefined) users.set(user.id, actor);
+    }
+  } catch (error) {
+    // The server answered, but with an error: this person may no longer read users.
+    if (!isApiError(error) || error.status === 0 || error.status >= 500) throw error;
+  }
+  return users;
+});
+
 const userQuery = (id: string) =>
   queryOptions({
     queryKey: ["users", id, "name"],
-    queryFn: async ({ signal }): Promise<KnownActor | null> => {
-      try {
-        const { name, email } = await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }));
-        return { name: name || email, email, kind: "user" };
-      } catch (error) {
-        // The server answered, but with an error: the account is gone, or the id belongs to a key.
-        if (isApiError(error) && error.status !== 0 && error.status < 500) return null;
-        throw error;
-      }
-    },
+    // The server refuses a filter with an id in another format, which no user has.
+    queryFn: (): Promise<KnownActor | null> => (isUuid(id) ? findUser(id) : Promise.resolve(null)),
     staleTime: 300_000,
   });
 

@@ -1,10 +1,11 @@
 /**
  * Mantine's `Menu` and `Popover` with the same props and parts. Their code is loaded when the pointer or the focus first comes to a target.
- * The target is the same plain element before and after, so it keeps its focus. It has to accept a `ref`, an `id` and `onClick`.
+ * The target is the same plain element before and after, so it keeps its focus. It has to accept a `ref`, an `id`, `onClick` and
+ * `onKeyDown`.
  */
 import type { Menu as RealMenu, Popover as RealPopover } from "@mantine/core";
 import { useMergedRef } from "@mantine/hooks";
-import { Children, type ComponentType, type MouseEvent, type PropsWithChildren, type ReactElement, type Ref, type RefObject, cloneElement, isValidElement, useEffect, useId, useImperativeHandle, useRef, useState } from "react";
+import { Children, type ComponentType, type KeyboardEvent, type MouseEvent, type PropsWithChildren, type ReactElement, type Ref, type RefObject, cloneElement, isValidElement, useEffect, useId, useImperativeHandle, useRef, useState } from "react";
 
 type Parts = typeof import("./floating-parts");
 
@@ -36,6 +37,7 @@ function Standin({ element, ref }: { element: RefObject<HTMLElement | null>; ref
 interface TargetProps {
   ref?: Ref<HTMLElement>;
   onClick?: (event: MouseEvent) => void;
+  onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 interface RootProps extends PropsWithChildren {
@@ -89,11 +91,21 @@ function root(name: "Menu" | "Popover", popup: "menu" | "dialog") {
           ref: useMergedRef(element, target.props.ref),
           ...(rest.withRoles === false ? {} : { id, "aria-haspopup": popup, "aria-expanded": shown, "aria-controls": shown ? `${id}-dropdown` : undefined }),
           ...(popup === "menu" && shown ? { "data-expanded": true } : {}),
+          // Dialogs of Mantine do not take Escape from an element with this attribute.
+          ...(opened ? { "data-mantine-stop-propagation": true } : {}),
           onPointerEnter: reach,
           onFocus: reach,
           onClick: (event: MouseEvent) => {
             if (given === undefined) set(!opened);
             target.props.onClick?.(event);
+          },
+          // A dropdown closes on Escape if it has the focus. It takes the focus only after it has appeared, and until then the target has it.
+          // Escape closes the dropdown alone, and nothing around it.
+          onKeyDown: (event: KeyboardEvent) => {
+            if (opened && event.key === "Escape") {
+              event.stopPropagation();
+              set(false);
+            } else target.props.onKeyDown?.(event);
           },
         })}
         {isLoaded && Real !== undefined && RealTarget !== undefined && (

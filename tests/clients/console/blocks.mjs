@@ -108,8 +108,9 @@ test("the consent page of each shipped block says what it may do", { skip: proce
     await choose(page, join(process.env.SHIPPED, `${name}.wasm`));
     await page.getByRole("heading", { name: new RegExp(`^${name} `), level: 2 }).waitFor();
     const may = page.locator("section").filter({ has: page.getByRole("heading", { name: "What it may do" }) }).getByRole("listitem");
-    assert.deepEqual((await may.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim()), sentences, name);
     await button(page, "Agree and install").waitFor();
+    await may.first().waitFor();
+    assert.deepEqual((await may.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim()), sentences, name);
     await look(page, `consent-${name}`);
   }
   assert.deepEqual((await must(owner, "GET", "/api/v1/blocks")).data.map(({ name }) => name), ["shift"], "nothing is installed before somebody agrees");

@@ -1,7 +1,7 @@
 // A server that refuses, fails, is slow, or does not answer. Each screen shows this in its place, and recovers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axe, base, intercept, open, settled, until } from "./harness.mjs";
+import { axe, base, intercept, open, settled, tryAgain } from "./harness.mjs";
 import { SCREENS, owner } from "./screens.mjs";
 
 const REQUEST_ID = "e2e0";
@@ -42,10 +42,7 @@ for (const { name, path, ready, asks, method = "GET" } of SCREENS.filter(({ asks
         await axe(page, `${name}, ${which}`);
       }
       await end();
-      const again = page.getByRole("button", { name: "Try again", exact: true }).first();
-      // Some screens recover by themselves, because their stream opens or because they poll.
-      const tried = () => again.isEnabled({ timeout: 1_000 }).then((isEnabled) => isEnabled && again.click({ timeout: 1_000 }).then(() => true));
-      await until("it is tried again", async () => (await again.count()) === 0 || (await tried().catch(() => false)));
+      await tryAgain(page);
       await ready(page);
     }
 

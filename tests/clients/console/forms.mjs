@@ -118,6 +118,7 @@ test("Tab leaves a code editor, and Escape asks before it drops what was typed",
   const asked = page.getByRole("dialog");
   await asked.getByText("Discard what you typed?").waitFor();
   await button(asked, "Cancel").click();
+  await asked.waitFor({ state: "detached" });
   assert.equal(await details(page).getByLabel("Name").inputValue(), "nightly");
   await details(page).getByLabel("Name").focus();
   await page.keyboard.press("Escape");

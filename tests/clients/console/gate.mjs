@@ -70,10 +70,9 @@ test("too many wrong passwords say how long to wait, and the button waits too", 
   await intercept(page, "/api/auth/sign-in/email", { status: 429, headers: { "retry-after": "3", "x-retry-after": "3" }, body: { code: "TOO_MANY_REQUESTS", error: "TOO_MANY_REQUESTS", message: "Too many failed sign-ins." } });
   await page.getByLabel("Email").fill(other.email);
   await page.getByLabel("Password", { exact: true }).fill(other.password);
-  await signInButton(page).click();
-  await page.getByText(/Wait \d seconds?, then try again/).waitFor();
-  const waiting = page.getByRole("button", { name: /Sign in in \d s/ });
-  assert.ok(await waiting.isDisabled());
+  // Both are shown for three seconds only, so the page is watched from before the click.
+  const waiting = page.getByRole("button", { name: /Sign in in \d s/, disabled: true });
+  await Promise.all([page.getByText(/Wait \d seconds?, then try again/).waitFor(), waiting.waitFor(), signInButton(page).click()]);
   await page.getByText("You can try again now.").waitFor();
   assert.ok(await signInButton(page).isEnabled());
 });

@@ -160,14 +160,51 @@ export async function choosePath(page, picker, ...names) {
   for (const name of names) await page.getByRole("option", { name, exact: true }).click();
 }
 
+/** Runs `act`, which lets the page copy something, and returns the copied text. */
+export async function copied(page, act) {
+  const none = "nothing is copied yet";
+  await page.evaluate((text) => navigator.clipboard.writeText(text), none);
+  await act();
+  let text = none;
+  await until("a text is copied", async () => (text = await page.evaluate(() => navigator.clipboard.readText())) !== none);
+  return text;
+}
+
 /** Copies what the page shows in this form, such as "curl". Returns the text. */
 export async function copyAs(page, name) {
-  await page.getByRole("button", { name: "Copy as" }).click();
-  await page.getByRole("menuitem", { name, exact: true }).click();
-  await page.getByRole("button", { name: "Copied" }).waitFor();
-  const text = await page.evaluate(() => navigator.clipboard.readText());
-  await page.getByRole("button", { name: "Copy as" }).waitFor();
-  return text;
+  return copied(page, async () => {
+    // After a copy, the button says "Copied" for a moment. This waits until it has its name again.
+    await page.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("menuitem", { name, exact: true }).click();
+  });
+}
+
+/** Lets the page try again what failed. Some screens recover by themselves, because their stream opens or because they poll. */
+export async function tryAgain(page) {
+  const again = page.getByRole("button", { name: "Try again", exact: true }).first();
+  const tried = () => again.isEnabled({ timeout: 1_000 }).then((isEnabled) => isEnabled && again.click({ timeout: 1_000 }).then(() => true));
+  await until("it is tried again", async () => (await again.count()) === 0 || (await tried().catch(() => false)));
+}
+
+/** Waits until an element has had the same place for 20 frames. Returns its box. */
+export async function still(locator) {
+  await locator.evaluate(
+    (element) =>
+      new Promise((resolve) => {
+        let last = "";
+        let frames = 0;
+        const step = () => {
+          const { x, y, width, height } = element.getBoundingClientRect();
+          const now = [x, y, width, height].join();
+          frames = now === last ? frames + 1 : 0;
+          last = now;
+          if (frames === 20) resolve();
+          else requestAnimationFrame(step);
+        };
+        step();
+      }),
+  );
+  return locator.boundingBox();
 }
 
 /** Fills the page of a link that sets a password, and sends it. */
@@ -301,6 +338,7 @@ export async function look(page, name, { widths = WIDTHS, themes = THEMES, check
   }
   await page.setViewportSize(before);
   await page.emulateMedia({ colorScheme: "light" });
+  await settled(page);
 }
 
 /**
@@ -374,6 +412,15 @@ export async function frames(page, act) {
   return { count: times.length, p50: times[Math.floor(times.length * 0.5)], p95: times[Math.floor(times.length * 0.95)], max: times.at(-1) };
 }
 
+/** The times of frames while the page does nothing. On a busy machine, these frames are late too. */
+export function framesAtRest(page) {
+  return frames(page, () =>
+    page.evaluate(async () => {
+      for (let frame = 0; frame < 60; frame++) await new Promise(requestAnimationFrame);
+    }),
+  );
+}
+
 let fox;
 
 /** Debian's own Firefox, started once. */
@@ -438,8 +485,14 @@ function driver(page) {
     return place;
   };
   const click = async (selector, text) => {
-    const { x, y } = await see(selector, text);
-    await page.mouse.click(x, y);
+    // The element moves if a part in front of it is still being loaded.
+    let place = await see(selector, text);
+    await until(`${selector} ${text ?? ""} is still`, async () => {
+      const before = place;
+      place = await see(selector, text);
+      return place.x === before.x && place.y === before.y;
+    });
+    await page.mouse.click(place.x, place.y);
   };
   const fill = async (selector, value) => {
     await see(selector);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { admin, intercept, look, must, open, settled, until } from "./harness.mjs";
+import { admin, copied, intercept, look, must, open, settled, still, until } from "./harness.mjs";
 
 const me = await admin();
 // The screens request plans that the server may refuse. Such responses are expected.
@@ -125,11 +125,12 @@ test("several changes are shown with their effect, and applied in order", async 
   assert.match(steps[1], /Drop the field old/);
   await look(page, "review", { check: true });
   // Copies exactly the pending changes.
-  await review.getByRole("button", { name: "Copy as" }).click();
-  await page.getByRole("menuitem", { name: "curl" }).click();
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
-  assert.match(copied, /-X DELETE '[^']+\/api\/v1\/objects\/article\/fields\/old'/);
-  assert.match(copied, /"name":"headline"/);
+  const curl = await copied(page, async () => {
+    await review.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("menuitem", { name: "curl" }).click();
+  });
+  assert.match(curl, /-X DELETE '[^']+\/api\/v1\/objects\/article\/fields\/old'/);
+  assert.match(curl, /"name":"headline"/);
   const apply = review.getByRole("button", { name: /^Apply 5 changes/ });
   assert.ok(await apply.isDisabled(), "a destructive change asks for the name");
   await review.getByRole("textbox", { name: /to go on/ }).fill("old");
@@ -252,12 +253,7 @@ test("the list finds, sorts, opens beside and by keyboard; the diagram draws, mo
   const node = page.locator('.react-flow__node[data-id="support_ticket"]');
   await node.waitFor();
   // The diagram moves until it fits.
-  let box;
-  await until("the diagram is still", async () => {
-    const before = box;
-    box = await node.boundingBox();
-    return before !== undefined && before.x === box.x && before.y === box.y && before.width === box.width;
-  });
+  const box = await still(node);
   await page.mouse.move(box.x + box.width / 2, box.y + box.height - 6);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width / 2 + 90, box.y + box.height + 54, { steps: 6 });

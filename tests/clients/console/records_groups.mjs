@@ -1,7 +1,7 @@
 // The grouped view of records: charts, the table beside them, the way to the records of a group, and what the server refuses.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, copyAs, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, copyAs, hostile, intercept, look, must, open, person, settled, still, until } from "./harness.mjs";
 
 let me;
 let acme;
@@ -205,7 +205,7 @@ test("a group leads to its records, from the table, the chart and the keyboard, 
   await page.goto(`${base}${address({ group: "status" })}`);
   await ready(page);
   const [first] = await asked("fn=count&groupBy=status");
-  const area = await chart(page).locator(".u-over").boundingBox();
+  const area = await still(chart(page).locator(".u-over"));
   await page.mouse.move(area.x + area.width / 8, area.y + area.height / 2);
   await charts(page).getByText(`${first.group.status}: ${first.count}`).waitFor();
   await page.mouse.click(area.x + area.width / 8, area.y + area.height / 2);

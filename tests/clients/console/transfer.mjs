@@ -240,8 +240,8 @@ test("the import waits when the server asks for it, stands still when it does no
     if (calls === 1) return { status: 429, headers: { "retry-after": "1" }, body: { error: "rate_limited", message: "Too many requests." } };
     return calls === 2 ? "abort" : undefined;
   }, { method: "POST" });
-  await run(page);
-  await page.getByText("The server asks to wait 1 s").waitFor();
+  // The text is shown for a second only, so the page is watched from before.
+  await Promise.all([page.getByText("The server asks to wait 1 s").waitFor(), run(page)]);
   await page.getByText("The import stands still").waitFor();
   await page.getByText("Rows 1 to 3 were on their way").waitFor();
   await look(page, "paused", { widths: [1280] });

@@ -151,6 +151,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     },
     [],
   );
+  const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}`;
   const page = pageShown(visible, view.size, rows.count);
   const isPageShown = (search.page ?? 1) === page;
   useEffect(() => {
@@ -162,8 +163,8 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
       void navigate({ search: (now) => ({ ...now, page: page === 1 ? undefined : page }), replace: true, resetScroll: false });
     }, PAGE_MS);
     return () => clearTimeout(timer);
-  }, [page, isPageShown, navigate, router]);
-  const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}`;
+    // Another view begins at its first page. The page of the view before it must not come into its address.
+  }, [page, isPageShown, identity, navigate, router]);
   const before = useRef(identity);
   useEffect(() => {
     if (before.current === identity) return;
@@ -482,7 +483,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
             )}
           </>
         )}
-        {!isEmpty && <Footer visible={visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
+        {!isEmpty && <Footer visible={visible} visibleNow={() => grid.current?.visible() ?? visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : change({ size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (

@@ -17,8 +17,9 @@ import type { SortKey } from "../list-query";
 import { hintOf } from "./Cell";
 import classes from "./Grid.module.css";
 import { GridRow, type RowMark, cellId } from "./GridRow";
-import { type GridLayout, type PlacedColumn, WIDTH_MAX, WIDTH_MIN, firstBelowHead, place } from "./geometry";
+import { type GridLayout, type PlacedColumn, WIDTH_MAX, WIDTH_MIN, firstBelowHead, lastAbove, place } from "./geometry";
 import type { RecordRow } from "../../../api/record-paths";
+import type { VisibleRows } from "../page-shown";
 
 export interface CellAt {
   row: number;
@@ -36,6 +37,8 @@ export interface GridHandle {
   goTo: (row: number, column?: string) => void;
   scrollToRow: (row: number) => void;
   isAtTop: () => boolean;
+  /** The rows that are visible now. `onVisible` reports them after the browser has rendered them. */
+  visible: () => VisibleRows;
   active: () => CellAt;
 }
 
@@ -83,7 +86,8 @@ export function Grid(props: GridProps) {
   const { label, columns, count, total, rowAt, marks, titleOf, sort, onSort, layout, onLayout, selected, onSelect, openId, onOpen, onEdit, onClear, onCopy, onPaste, onColumnMenu, onCellMenu, onVisible, editing, isBusy, isStale, compact, initialRow, handle } = props;
   const rowHeight = compact ? 30 : 36;
   const [part, setPart] = useState(() => Math.floor(initialRow / PART) * PART);
-  const frame = useTableFrame({ count: Math.max(0, Math.min(count - part, PART)), columnCount: columns.length, rowHeight, head: HEAD, overscan: 6, initialRow, initialOffset: (initialRow - part) * rowHeight });
+  const countOfPart = Math.max(0, Math.min(count - part, PART));
+  const frame = useTableFrame({ count: countOfPart, columnCount: columns.length, rowHeight, head: HEAD, overscan: 6, initialRow, initialOffset: (initialRow - part) * rowHeight });
   const { scroller, isNarrow, room, hasFocus, active, setActive, rows } = frame;
   const selection = useRowSelection((index) => rowAt(index)?.id, selected, onSelect);
   const { toggle } = selection;
@@ -175,6 +179,11 @@ export function Grid(props: GridProps) {
     },
     scrollToRow,
     isAtTop: () => part === 0 && frame.isAtTop(),
+    visible: () => {
+      const { scrollTop, offsetHeight } = scroller.current!;
+      const end = lastAbove(scrollTop + offsetHeight - HEAD, rowHeight, countOfPart);
+      return { first: part + firstBelowHead(scrollTop, rowHeight, 0, end), last: part + end };
+    },
     active: () => ({ row: active.row, column: columnOf(active.column)?.id ?? "id" }),
   }));
 

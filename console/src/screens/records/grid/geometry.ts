@@ -62,3 +62,8 @@ const SLIVER = 1;
 export function firstBelowHead(offset: number, rowHeight: number, from: number, to: number): number {
   return Math.max(from, Math.min(Math.floor((offset + SLIVER) / rowHeight), to));
 }
+
+/** The last of `count` rows that begins above the lower edge of the visible part. The edge is in pixels from the start of the rows. */
+export function lastAbove(edge: number, rowHeight: number, count: number): number {
+  return Math.max(0, Math.min(Math.ceil(edge / rowHeight), count) - 1);
+}

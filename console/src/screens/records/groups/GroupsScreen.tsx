@@ -114,6 +114,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
           There are fewer groups than before.
         </EmptyState>
       );
+    const visible = { first: (page - 1) * GROUPS_MAX, last: Math.min(page * GROUPS_MAX, total ?? 0) - 1 };
     return (
       <>
         <div className={classes.panes} data-stale={isPlaceholderData || undefined} aria-busy={isPlaceholderData}>
@@ -128,7 +129,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
             </div>
           </div>
         </div>
-        {total !== null && total > GROUPS_MAX && <Footer visible={{ first: (page - 1) * GROUPS_MAX, last: Math.min(page * GROUPS_MAX, total) - 1 }} count={total} total={total} size={GROUPS_MAX} page={page} onPage={toPage} />}
+        {total !== null && total > GROUPS_MAX && <Footer visible={visible} visibleNow={() => visible} count={total} total={total} size={GROUPS_MAX} page={page} onPage={toPage} />}
       </>
     );
   };
