@@ -34,6 +34,9 @@ async function plainPage() {
   return page.match(/\/admin\/assets\/[^"]+\.js/)[0];
 }
 
+/** What the browser reports of streams that end, and of the icon of the site, which only the console's own page names. */
+const EXPECTED = [/events\/stream/, /favicon\.ico/];
+
 const browsers = [
   ["Chromium", open],
   ["Firefox", openInFirefox],
@@ -46,7 +49,7 @@ for (const [name, openPage] of browsers) {
     const make = (title) => must(session, "POST", `/api/v1/data/${object}`, { title }, { at });
     await make("before");
     // While the server is away, the browser reports that it cannot connect.
-    const page = await openPage(await plainPage(), { as: session, at, expect: [/events\/stream/, /ERR_/] });
+    const page = await openPage(await plainPage(), { as: session, at, expect: [...EXPECTED, /ERR_/] });
     await page.evaluate((topics) => {
       window.seen = [];
       window.source = new EventSource(`/api/v1/events/stream?topics=${topics}&resume=true`);
@@ -85,7 +88,7 @@ for (const [name, openPage] of browsers) {
       // The only stream that the admin may have.
       const other = await fetch(`${at}/api/v1/events/stream`, { headers: { authorization: `Bearer ${session.token}` }, signal: held.signal });
       assert.equal(other.status, 200);
-      const page = await openPage(await plainPage(), { as: session, at, expect: [/events\/stream/] });
+      const page = await openPage(await plainPage(), { as: session, at, expect: EXPECTED });
       await page.evaluate((topics) => {
         window.seen = [];
         window.states = [];
@@ -113,7 +116,7 @@ for (const [name, openPage] of browsers) {
 
   test(`a ticket in ${name} opens one stream without the cookie`, async () => {
     const session = await admin({ at });
-    const page = await openPage(await plainPage(), { at, expect: [/events\/stream/, /401/] });
+    const page = await openPage(await plainPage(), { at, expect: [...EXPECTED, /401/] });
     const { data } = await must(session, "POST", "/api/v1/events/ticket", {}, { at });
     const states = await page.evaluate(async (ticket) => {
       const url = `/api/v1/events/stream?ticket=${ticket}`;
