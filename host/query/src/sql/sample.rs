@@ -1,0 +1,159 @@
+//! On SQLite: a sample that decides how a statement that may need all rows judges a condition on related rows.
+//!
+//! If no index finds the related rows, such a condition has two ways ([`super::related`]):
+//!
+//! - *By list*, the statement reads all related rows, one after the other, and makes a list of the keys of those that meet the
+//!   condition. To add a key to the list costs several times as much as to read the next row of a table.
+//! - *By row*, each row finds its related rows by the index of the foreign key, and stops at the first one that meets the
+//!   condition. To find a related row costs several times as much as to read the next row of a table.
+//!
+//! So the way by row takes less time if most rows stop early. A list takes less time if most rows have to read all of their
+//! related rows. SQLite has no statistics that show this. So a small statement takes related rows from all parts of their table,
+//! and counts two things:
+//!
+//! - how many of them meet the condition. This also shows how many keys the list would have.
+//! - how many of them are *late*: no related row that meets the condition is among the first few ones of their key. By row, the
+//!   server may have to read all related rows of such a key, so the share of late ones is the share of all related rows that it
+//!   reads at most, apart from the first few ones of each row. This is true for any distribution: the related rows that meet the
+//!   condition may belong to few rows, and few rows may have most of the related rows. A sample of the rows themselves would
+//!   seldom contain these few rows.
+//!
+//! With the stored numbers of rows, the two counts give the costs of both ways. The sample has a fixed size. For each of its
+//! rows, the statement reads the first few related rows of the same key, and it does this only if enough of the sample meets the
+//! condition. The decision changes how the rows are found, and never which rows are found.
+//!
+//! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
+//! search narrow the rows, or if the condition follows further relations. There is none for links: their table has no rowids, by
+//! which a sample could be taken. It is narrow, so a list of links costs less than a list of related rows.
+
+use blockbase_schema::{Object, RelationShape};
+
+use super::param::{Param, Statement};
+use super::related::{is_plain, leads, parts_of};
+use super::writer::{Place, Writer};
+use crate::access::Scope;
+use crate::condition::{Condition, Related};
+use crate::dialect::{Dialect, quote};
+use crate::plan::{RelatedBy, Selection};
+
+/// The number of places in the table of the related rows from which the sample takes rows.
+const RUNS: i64 = 12;
+/// The number of neighboring rows that it takes from each place. Values that alternate from row to row are in each run.
+const RUN_ROWS: i64 = 4;
+/// The number of first related rows of a key that the statement judges. A related row is late if none of these meets the
+/// condition. If less than one in this number of related rows meets it, many are late, and a list takes less time.
+const KEY_ROWS: i64 = 8;
+/// The minimum number of rows in a sample. It has fewer rows if many rows were deleted between others.
+const SAMPLE_ROWS_MIN: i64 = RUNS * RUN_ROWS / 4;
+
+// The costs are relative to the one of reading the next row of a table.
+
+/// The cost of finding the first related row of a row, beyond that of finding a row in a list.
+const SEEK_COST: f64 = 4.0;
+/// The cost of reading a related row that an index has found.
+const LOOK_UP_COST: f64 = 5.0;
+/// The cost of adding a key to a list.
+const KEY_COST: f64 = 6.0;
+
+/// What the statement of [`sample`] returns, in this order.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// The number of related rows in the sample.
+    pub taken: i64,
+    /// The number of those that meet the condition.
+    pub met: i64,
+    /// The number of those that are late.
+    pub late: i64,
+    /// The number of all rows of the object.
+    pub rows: i64,
+    /// The number of all rows of the related object.
+    pub related_rows: i64,
+}
+
+impl Sample {
+    /// The way that takes less time.
+    pub fn related_by(self) -> RelatedBy {
+        if self.taken < SAMPLE_ROWS_MIN || self.met == 0 {
+            return RelatedBy::List;
+        }
+        let share = |part: i64| part as f64 / self.taken as f64;
+        let (rows, related_rows) = (self.rows as f64, self.related_rows as f64);
+        let reads_of_row = (1.0 / share(self.met)).min(KEY_ROWS as f64);
+        let by_row = rows * (SEEK_COST + LOOK_UP_COST * reads_of_row) + related_rows * LOOK_UP_COST * share(self.late);
+        let by_list = related_rows * (1.0 + KEY_COST * share(self.met));
+        if by_row < by_list { RelatedBy::Row } else { RelatedBy::List }
+    }
+}
+
+/// Takes a sample of the related rows of the selection's condition. The statement returns one row, the integers of a [`Sample`].
+/// `None` if the way of the selection does not depend on a sample.
+pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Option<Statement> {
+    let (related, column) = sampled(dialect, selection)?;
+    let mut writer = Writer::new(dialect, object);
+    let (table, key) = (quote(related.object.name()), quote(&related.object.columns[column].name));
+    let edge = |function: &str| format!("(SELECT {function}(svc_rowid) FROM {table})");
+    let (first, last) = (edge("min"), edge("max"));
+    let (others, steps) = (RUN_ROWS - 1, RUNS - 1);
+    let runs: Vec<String> = (0..RUNS).map(|run| run.to_string()).collect();
+    let begin = format!("{first} + value * max({last} - {first} - {others}, 0) / {steps}");
+    let met = is_met(&mut writer, related, "svc_taken");
+    // The first run begins with the first row, and the last one ends with the last row.
+    writer.add_table(
+        "svc_sample",
+        format!(
+            "SELECT svc_taken.{key} AS svc_key, {met} AS svc_met \
+             FROM (SELECT {begin} AS svc_begin FROM json_each('[{}]')) AS svc_run CROSS JOIN {table} AS svc_taken \
+             ON svc_taken.svc_rowid BETWEEN svc_run.svc_begin AND svc_run.svc_begin + {others}",
+            runs.join(",")
+        ),
+    );
+    let met = is_met(&mut writer, related, "svc_of_key");
+    let late = format!(
+        "SELECT count(*) FROM svc_sample AS svc_late WHERE svc_late.svc_key IS NOT NULL AND NOT EXISTS (SELECT 1 \
+         FROM (SELECT {met} AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_late.svc_key LIMIT {KEY_ROWS}) \
+         AS svc_first WHERE svc_first.svc_met)"
+    );
+    let (rows, related_rows) = (stored_count(&mut writer, object), stored_count(&mut writer, &related.object));
+    // If few rows of the sample meet the condition, all of them count as late.
+    writer.sql.push_str(&format!(
+        "SELECT count(*), coalesce(sum(svc_met), 0), \
+         CASE WHEN sum(svc_met) * {KEY_ROWS} >= count(*) THEN ({late}) ELSE count(*) END, {rows}, {related_rows} FROM svc_sample"
+    ));
+    Some(writer.finish())
+}
+
+/// The condition of a selection, and the foreign key of its related rows, if a sample decides how the condition is judged.
+pub(super) fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Related, usize)> {
+    let [part] = selection.conditions.as_slice() else { return None };
+    let Condition::Related(related) = part else { return None };
+    let RelationShape::Reverse { column, .. } = related.shape else { return None };
+    let policy = match &related.scope {
+        Scope::All => None,
+        Scope::Where(policy) => Some(&**policy),
+        // An index finds the rows of a creator. If cells are hidden, each way tests in which rows they are.
+        Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return None,
+    };
+    if dialect != Dialect::Sqlite || selection.scope != Scope::All || selection.search.is_some() || is_plain(part) {
+        return None;
+    }
+    let mut tests = policy.into_iter().chain([&related.condition]).flat_map(parts_of);
+    let is_unindexed = |test: &Condition| test.relations().next().is_none() && !leads(&related.object, test);
+    tests.all(is_unindexed).then_some((&**related, column))
+}
+
+/// Writes 1 if a related row counts and meets the condition, and 0 otherwise.
+fn is_met(writer: &mut Writer, related: &Related, alias: &str) -> String {
+    let place = Place::inside(&related.object, alias);
+    let mut tests = writer.scope_at(&place, &related.scope);
+    tests.push(writer.condition(&place, &related.condition));
+    format!("CASE WHEN {} THEN 1 ELSE 0 END", tests.join(" AND "))
+}
+
+/// `(SELECT …)`: the stored number of an object's rows.
+fn stored_count(writer: &mut Writer, object: &Object) -> String {
+    let id = writer.bind(Param::from(object.id));
+    format!("(SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = {id})")
+}
+
+#[cfg(test)]
+mod tests;
