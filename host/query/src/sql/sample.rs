@@ -23,13 +23,13 @@
 //! condition. The decision changes how the rows are found, and never which rows are found.
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
-//! search narrow the rows, or if the condition follows further relations. There is none for links: their table has no rowids, by
-//! which a sample could be taken. It is narrow, so a list of links costs less than a list of related rows.
+//! search narrow the rows, or if the condition follows further relations or has very many values. There is none for links: their
+//! table has no rowids, by which a sample could be taken. It is narrow, so a list of links costs less than a list of related rows.
 
 use blockbase_schema::{Object, RelationShape};
 
 use super::param::{Param, Statement};
-use super::related::{is_plain, leads, parts_of};
+use super::related::{is_plain, is_repeatable, leads, parts_of};
 use super::writer::{Place, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Related};
@@ -92,32 +92,26 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
     let mut writer = Writer::new(dialect, object);
     let (table, key) = (quote(related.object.name()), quote(&related.object.columns[column].name));
     let edge = |function: &str| format!("(SELECT {function}(svc_rowid) FROM {table})");
-    let (first, last) = (edge("min"), edge("max"));
-    let (others, steps) = (RUN_ROWS - 1, RUNS - 1);
+    let (first, last, others) = (edge("min"), edge("max"), RUN_ROWS - 1);
     let runs: Vec<String> = (0..RUNS).map(|run| run.to_string()).collect();
-    let begin = format!("{first} + value * max({last} - {first} - {others}, 0) / {steps}");
-    let met = is_met(&mut writer, related, "svc_taken");
     // The first run begins with the first row, and the last one ends with the last row.
-    writer.add_table(
-        "svc_sample",
-        format!(
-            "SELECT svc_taken.{key} AS svc_key, {met} AS svc_met \
-             FROM (SELECT {begin} AS svc_begin FROM json_each('[{}]')) AS svc_run CROSS JOIN {table} AS svc_taken \
-             ON svc_taken.svc_rowid BETWEEN svc_run.svc_begin AND svc_run.svc_begin + {others}",
-            runs.join(",")
-        ),
+    let taken = format!(
+        "(SELECT {first} + value * max({last} - {first} - {others}, 0) / {} AS svc_begin FROM json_each('[{}]')) AS svc_run \
+         CROSS JOIN {table} AS svc_taken ON svc_taken.svc_rowid BETWEEN svc_run.svc_begin AND svc_run.svc_begin + {others}",
+        RUNS - 1,
+        runs.join(",")
     );
-    let met = is_met(&mut writer, related, "svc_of_key");
+    let (met, of_key_met) = (is_met(&mut writer, related, "svc_taken"), is_met(&mut writer, related, "svc_of_key"));
+    // The sample is read twice. A table of its rows would count as a sort, for which the disk must have room.
     let late = format!(
-        "SELECT count(*) FROM svc_sample AS svc_late WHERE svc_late.svc_key IS NOT NULL AND NOT EXISTS (SELECT 1 \
-         FROM (SELECT {met} AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_late.svc_key LIMIT {KEY_ROWS}) \
-         AS svc_first WHERE svc_first.svc_met)"
+        "SELECT count(*) FROM {taken} WHERE svc_taken.{key} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM (SELECT {of_key_met} \
+         AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_taken.{key} LIMIT {KEY_ROWS}) AS svc_first WHERE svc_met)"
     );
     let (rows, related_rows) = (stored_count(&mut writer, object), stored_count(&mut writer, &related.object));
     // If few rows of the sample meet the condition, all of them count as late.
     writer.sql.push_str(&format!(
-        "SELECT count(*), coalesce(sum(svc_met), 0), \
-         CASE WHEN sum(svc_met) * {KEY_ROWS} >= count(*) THEN ({late}) ELSE count(*) END, {rows}, {related_rows} FROM svc_sample"
+        "SELECT count(*), coalesce(sum({met}), 0), CASE WHEN sum({met}) * {KEY_ROWS} >= count(*) THEN ({late}) \
+         ELSE count(*) END, {rows}, {related_rows} FROM {taken}"
     ));
     Some(writer.finish())
 }
@@ -133,7 +127,8 @@ pub(super) fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Relat
         // An index finds the rows of a creator. If cells are hidden, each way tests in which rows they are.
         Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return None,
     };
-    if dialect != Dialect::Sqlite || selection.scope != Scope::All || selection.search.is_some() || is_plain(part) {
+    let is_narrowed = selection.scope != Scope::All || selection.search.is_some();
+    if dialect != Dialect::Sqlite || is_narrowed || is_plain(part) || !is_repeatable(&selection.conditions) {
         return None;
     }
     let mut tests = policy.into_iter().chain([&related.condition]).flat_map(parts_of);
