@@ -24,7 +24,7 @@
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
 //! search narrow the rows, or if the condition follows further relations or has very many values. There is none for links: their
-//! table has no rowids, by which a sample could be taken. It is narrow, so a list of links costs less than a list of related rows.
+//! table has no rowids, by which a sample could be taken. It is narrow, so a list of links costs less than one of related rows.
 
 use blockbase_schema::{Object, RelationShape};
 
@@ -105,7 +105,8 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
     // The sample is read twice. A table of its rows would count as a sort, for which the disk must have room.
     let late = format!(
         "SELECT count(*) FROM {taken} WHERE svc_taken.{key} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM (SELECT {of_key_met} \
-         AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_taken.{key} LIMIT {KEY_ROWS}) AS svc_first WHERE svc_met)"
+         AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_taken.{key} LIMIT {KEY_ROWS}) AS svc_first \
+         WHERE svc_met)"
     );
     let (rows, related_rows) = (stored_count(&mut writer, object), stored_count(&mut writer, &related.object));
     // If few rows of the sample meet the condition, all of them count as late.
