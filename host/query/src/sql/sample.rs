@@ -12,15 +12,15 @@
 //! and counts two things:
 //!
 //! - how many of them meet the condition. This also shows how many keys the list would have.
-//! - how many of them are *late*: no related row that meets the condition is among the first few ones of their key. By row, the
-//!   server may have to read all related rows of such a key, so the share of late ones is the share of all related rows that it
-//!   reads at most, apart from the first few ones of each row. This is true for any distribution: the related rows that meet the
-//!   condition may belong to few rows, and few rows may have most of the related rows. A sample of the rows themselves would
-//!   seldom contain these few rows.
+//! - how many of them are *late*: no related row that meets the condition is among the first ones of their key ([`KEY_ROWS`]). By
+//!   row, the statement may have to read all related rows of such a key, so the share of late ones is the share of all related
+//!   rows that it reads at most, apart from the first ones of each row. This is true for any distribution: the related rows that
+//!   meet the condition may belong to few rows, and few rows may have most of the related rows. A sample of the rows themselves
+//!   would seldom contain these few rows.
 //!
 //! With the stored numbers of rows, the two counts give the costs of both ways. The sample has a fixed size. For each of its
-//! rows, the statement reads the first few related rows of the same key, and it does this only if enough of the sample meets the
-//! condition. The decision changes how the rows are found, and never which rows are found.
+//! rows, the statement reads the first related rows of the same key, and it does this only if enough of the sample meets the
+//! condition, and if there are many related rows. The decision changes how the rows are found, and never which rows are found.
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
 //! search narrow the rows, or if the condition follows further relations or has very many values. There is none for links: their
@@ -40,20 +40,27 @@ use crate::plan::{RelatedBy, Selection};
 const RUNS: i64 = 12;
 /// The number of neighboring rows that it takes from each place. Values that alternate from row to row are in each run.
 const RUN_ROWS: i64 = 4;
-/// The number of first related rows of a key that the statement judges. A related row is late if none of these meets the
-/// condition. If less than one in this number of related rows meets it, many are late, and a list takes less time.
-const KEY_ROWS: i64 = 8;
+/// The maximum number of first related rows of a key that the statement judges. A related row is late if none of these meets the
+/// condition.
+const KEY_ROWS: i64 = 32;
+/// If less than one in this number of related rows meets the condition, most rows would read many related rows. Then no keys are
+/// judged.
+const MET_ONE_IN_MAX: i64 = 8;
+/// The minimum number of related rows with which keys are judged. A list of fewer rows takes less than a millisecond.
+const RELATED_ROWS_MIN: i64 = 2000;
 /// The minimum number of rows in a sample. It has fewer rows if many rows were deleted between others.
 const SAMPLE_ROWS_MIN: i64 = RUNS * RUN_ROWS / 4;
 
-// The costs are relative to the one of reading the next row of a table.
+// The costs are relative to the one of reading the next row of a table. They were measured with 10,000 and 100,000 related rows.
+// A look-up took from 5 to 11 times as long, depending on how well the caches of the processor hold the rows. A key took from 2
+// to 8 times as long: less if there are few different keys. These values choose the list where both ways may be equal.
 
 /// The cost of finding the first related row of a row, beyond that of finding a row in a list.
 const SEEK_COST: f64 = 4.0;
 /// The cost of reading a related row that an index has found.
-const LOOK_UP_COST: f64 = 5.0;
+const LOOK_UP_COST: f64 = 8.0;
 /// The cost of adding a key to a list.
-const KEY_COST: f64 = 6.0;
+const KEY_COST: f64 = 5.0;
 
 /// What the statement of [`sample`] returns, in this order.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +69,7 @@ pub struct Sample {
     pub taken: i64,
     /// The number of those that meet the condition.
     pub met: i64,
-    /// The number of those that are late.
+    /// The number of those that are late. All of them count as late if their keys were not judged.
     pub late: i64,
     /// The number of all rows of the object.
     pub rows: i64,
@@ -78,7 +85,7 @@ impl Sample {
         }
         let share = |part: i64| part as f64 / self.taken as f64;
         let (rows, related_rows) = (self.rows as f64, self.related_rows as f64);
-        let reads_of_row = (1.0 / share(self.met)).min(KEY_ROWS as f64);
+        let reads_of_row = 1.0 / share(self.met);
         let by_row = rows * (SEEK_COST + LOOK_UP_COST * reads_of_row) + related_rows * LOOK_UP_COST * share(self.late);
         let by_list = related_rows * (1.0 + KEY_COST * share(self.met));
         if by_row < by_list { RelatedBy::Row } else { RelatedBy::List }
@@ -109,10 +116,11 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
          WHERE svc_met)"
     );
     let (rows, related_rows) = (stored_count(&mut writer, object), stored_count(&mut writer, &related.object));
-    // If few rows of the sample meet the condition, all of them count as late.
+    // If no keys are judged, all rows of the sample count as late.
+    let judges = format!("sum({met}) * {MET_ONE_IN_MAX} >= count(*) AND {related_rows} >= {RELATED_ROWS_MIN}");
     writer.sql.push_str(&format!(
-        "SELECT count(*), coalesce(sum({met}), 0), CASE WHEN sum({met}) * {KEY_ROWS} >= count(*) THEN ({late}) \
-         ELSE count(*) END, {rows}, {related_rows} FROM {taken}"
+        "SELECT count(*), coalesce(sum({met}), 0), CASE WHEN {judges} THEN ({late}) ELSE count(*) END, {rows}, {related_rows} \
+         FROM {taken}"
     ));
     Some(writer.finish())
 }

@@ -29,10 +29,11 @@ fn a_sample_judges_a_bounded_number_of_rows() {
         assert_eq!(numbers, [2, 1].map(|id| Param::BigInteger(Some(id))), "the objects whose rows are counted");
         let text = bound(SQLITE, statement);
         assert!(text.contains("svc_taken.\"state\" = ?") && text.contains("svc_of_key.\"state\" = ?"), "{text}");
-        assert!(text.contains("svc_of_key.\"project_id\" = svc_taken.\"project_id\" LIMIT 8)"), "{text}");
+        assert!(text.contains("svc_of_key.\"project_id\" = svc_taken.\"project_id\" LIMIT 32)"), "{text}");
         for part in ["json_each('[0,1,2,3,4,5,6,7,8,9,10,11]')", "BETWEEN svc_run.svc_begin AND svc_run.svc_begin + 3"] {
             assert_eq!(text.matches(part).count(), 2, "{part}: {text}");
         }
+        assert!(text.contains(" * 8 >= count(*) AND (SELECT coalesce(sum(rows), 0) FROM svc_counts"), "{text}");
         // A scan may sort only while the disk has room.
         assert!(!text.contains("MATERIALIZED") && !text.contains("ORDER BY"), "{text}");
     }
@@ -111,13 +112,14 @@ fn rows_are_judged_by_row_if_most_of_them_stop_early() {
         (48, 24, 0, 1_000, 10_000, Row),
         (48, 24, 0, 1_000, 1_000_000, Row),
         // All of them do.
-        (48, 48, 0, 1_000, 2_000, Row),
+        (48, 48, 0, 1_000, 4_000, Row),
         // Few or none do, so each row would read all its related rows.
         (48, 5, 48, 1_000, 10_000, List),
         (48, 8, 32, 1_000, 10_000, List),
         (48, 0, 48, 1_000, 10_000, List),
         // Those that do belong to few rows, and the other rows have many related rows.
         (48, 10, 38, 1_000, 100_000, List),
+        (48, 24, 24, 1_000, 100_000, List),
         // There are far fewer related rows than rows.
         (48, 24, 0, 100_000, 10_000, List),
         // The sample is too small, or there are no related rows.
