@@ -14,7 +14,7 @@ use crate::access::{Access, Scope};
 
 pub use list::ListPlan;
 pub use names::{NamePlan, names};
-pub use selection::{SearchBy, Selection};
+pub use selection::{RelatedBy, SearchBy, Selection};
 pub use write::{Assignment, Change, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
 
 /// One record by id, read or deleted.

@@ -6,6 +6,7 @@ mod param;
 mod read;
 mod related;
 mod rows;
+mod sample;
 mod search;
 mod seek;
 mod write;
@@ -22,6 +23,7 @@ pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,
     write_converted,
 };
+pub use sample::{Sample, sample};
 pub use write::{
     any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
     insert_params, move_links, move_references, referring, referring_ids, restamp, take_links, update, update_many, upsert,

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
-use blockbase_query::plan::{ListPlan, SearchBy, Selection};
-use blockbase_query::sql::{Attempt, Found};
+use blockbase_query::plan::{ListPlan, RelatedBy, SearchBy, Selection};
+use blockbase_query::sql::{Attempt, Found, Sample};
 use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
-use blockbase_schema::{Column, Error, Result};
+use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
 use uuid::Uuid;
 
@@ -172,12 +172,44 @@ async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option
     Ok(Some(Found::Places(rows.iter().map(|row| row.integer(0)).collect::<Result<_, DbError>>()?)))
 }
 
-/// The number of all rows of a selection.
-async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &Selection) -> Result<u64> {
+/// Decides how a statement that may need all rows of the selection judges a condition on related rows.
+pub(crate) async fn related_by(connection: &mut Connection, object: &Object, selection: &Selection) -> Result<RelatedBy> {
+    let Some(statement) = sql::sample(connection.dialect(), object, selection) else { return Ok(RelatedBy::List) };
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+    let row = rows.first().ok_or_else(|| Error::internal("a sample gave no row"))?;
+    let sample = Sample {
+        taken: row.integer(0)?,
+        met: row.integer(1)?,
+        late: row.integer(2)?,
+        rows: row.integer(3)?,
+        related_rows: row.integer(4)?,
+    };
+    Ok(sample.related_by())
+}
+
+/// Makes this decision for a page that no other statement has found. The plan is copied only if its rows are judged by row.
+async fn judged(connection: &mut Connection, plan: &mut Cow<'_, ListPlan>) -> Result<RelatedBy> {
+    let by = related_by(connection, &plan.object, &plan.selection).await?;
+    if by == RelatedBy::Row {
+        plan.to_mut().selection.related_by = by;
+    }
+    Ok(by)
+}
+
+/// The number of all rows of a selection. `by` is the decision about its related rows, if there already is one.
+async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &Selection, by: Option<RelatedBy>) -> Result<u64> {
     let total = match counted.is_everything() {
         true => connection.kept_count(plan.object.id).await?,
         false => {
-            let statement = sql::count(connection.dialect(), &plan.object, counted);
+            let by = match by {
+                Some(by) => by,
+                None => related_by(connection, &plan.object, counted).await?,
+            };
+            let mut counted = Cow::Borrowed(counted);
+            if by == RelatedBy::Row {
+                counted.to_mut().related_by = by;
+            }
+            let statement = sql::count(connection.dialect(), &plan.object, &counted);
             connection.fetch_integer(statement).await.map_err(|error| error.on(&plan.object))?
         }
     };
@@ -195,12 +227,16 @@ pub(crate) async fn run_list(
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
-    let (plan, counted) = searched(connection, plan).await?;
+    let (mut plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let mut found = found_by_keys(connection, &plan).await?;
     if found.is_none() {
         found = found_first(connection, &plan, sql::first_of_list(connection.dialect(), &plan)).await?;
     }
+    let by = match found {
+        Some(_) => None,
+        None => Some(judged(connection, &mut plan).await?),
+    };
     let statement = sql::list(connection.dialect(), &plan, found.as_ref());
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
@@ -232,7 +268,7 @@ pub(crate) async fn run_list(
     } else if counts_with_page && !is_of_one_moment {
         return Ok(None);
     } else {
-        counted_total(connection, &plan, &counted).await?
+        counted_total(connection, &plan, &counted, by).await?
     };
     Ok(Some(page(Some(total), paging.has_next_page(total))))
 }
@@ -310,7 +346,7 @@ pub(crate) async fn run_by_cursor(
     let object = &plan.object;
     let (dialect, end, flags) = (connection.dialect(), window.paging.end, window.paging.flags);
     let between = Between::read(connection, plan, window, bytes_max).await?;
-    let (plan, counted) = searched(connection, plan).await?;
+    let (mut plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX - 1);
     // One more row shows whether there are more.
@@ -318,6 +354,7 @@ pub(crate) async fn run_by_cursor(
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
     let by_keys = found_by_keys(connection, &plan).await?;
+    let mut by = None;
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
         if left == 0 {
@@ -327,7 +364,11 @@ pub(crate) async fn run_by_cursor(
             Some(_) => None,
             None => found_first(connection, &plan, sql::first_of_part(dialect, &plan, &part, left)).await?,
         };
-        let statement = sql::list_part(dialect, &plan, &part, left, by_keys.as_ref().or(first.as_ref()));
+        let known = by_keys.as_ref().or(first.as_ref());
+        if known.is_none() && by.is_none() {
+            by = Some(judged(connection, &mut plan).await?);
+        }
+        let statement = sql::list_part(dialect, &plan, &part, left, known);
         let of_page = rows_max - records.len();
         let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), of_page).await;
         records.extend(found.map_err(|error| error.on(object))?);
@@ -351,7 +392,7 @@ pub(crate) async fn run_by_cursor(
     let marks = marks_of(&plan, &records, window.paging.cursors_of)?;
     let texts = expanded(connection, &plan.expand, records, &|column| place_of(&plan, column), &mut budget).await?;
     let total = match plan.with_count {
-        true => Some(counted_total(connection, &plan, &counted).await?),
+        true => Some(counted_total(connection, &plan, &counted, by).await?),
         false => None,
     };
     let (has_previous_page, has_next_page) = if end == End::First { (is_behind, is_ahead) } else { (is_ahead, is_behind) };

@@ -1,12 +1,13 @@
 //! Reads records: list, get and aggregate, with their related records or in groups.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::aggregate::{AggregatePlan, GroupsPlan, OnePlan};
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
-use blockbase_query::plan::{ListPlan, RecordPlan, Selection};
+use blockbase_query::plan::{ListPlan, RecordPlan, RelatedBy, Selection};
 use blockbase_query::{
     Access, Action, AggregateRequest, Bounds, Dialect, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope,
     Where, expand, sql,
@@ -25,7 +26,7 @@ use crate::caller::Caller;
 use crate::outbox::checks::within;
 use crate::records::cursors::{CursorPaginationAnswer, CursorPurpose, PageCursors};
 use crate::records::expand::{Budget, expanded};
-use crate::records::pages::{Page, needs_several_statements, run_by_cursor, run_list};
+use crate::records::pages::{Page, needs_several_statements, related_by, run_by_cursor, run_list};
 use crate::records::versions::{RecordAnswer, version_of};
 
 /// A page of records.
@@ -482,7 +483,12 @@ async fn run_get(
 }
 
 async fn run_aggregate(connection: &mut Connection, plan: &OnePlan) -> Result<Vec<u8>> {
-    let statement = sql::aggregate(connection.dialect(), plan);
+    let by = related_by(connection, &plan.object, &plan.selection).await?;
+    let mut plan = Cow::Borrowed(plan);
+    if by == RelatedBy::Row {
+        plan.to_mut().selection.related_by = by;
+    }
+    let statement = sql::aggregate(connection.dialect(), &plan);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
     let row = rows.first().ok_or_else(|| Error::internal("an aggregate gave no row"))?;
     let (matching, values, text) = (row.integer(0)?, row.integer(1)?, row.optional_text(2)?);
@@ -500,7 +506,12 @@ async fn run_aggregate(connection: &mut Connection, plan: &OnePlan) -> Result<Ve
 async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: usize) -> Result<ListAnswer> {
     let columns = sql::group_columns(plan);
     let columns: Vec<&Column> = columns.iter().collect();
-    let statement = sql::groups(connection.dialect(), plan);
+    let by = related_by(connection, &plan.object, &plan.selection).await?;
+    let mut plan = Cow::Borrowed(plan);
+    if by == RelatedBy::Row {
+        plan.to_mut().selection.related_by = by;
+    }
+    let statement = sql::groups(connection.dialect(), &plan);
     let mut groups = connection
         .fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max))
         .await

@@ -26,6 +26,16 @@ pub enum SearchBy {
     Rows(Vec<i64>),
 }
 
+/// How a statement of SQLite that may need all rows judges a condition on related rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RelatedBy {
+    /// It makes a list of the keys of the related rows that meet the condition.
+    #[default]
+    List,
+    /// Each row looks for its own related rows.
+    Row,
+}
+
 /// The rows that both the row policy and the request select.
 #[derive(Debug, Clone)]
 pub struct Selection {
@@ -35,6 +45,7 @@ pub struct Selection {
     pub conditions: Vec<Condition>,
     /// The way to find rows that contain a text.
     pub search_by: SearchBy,
+    pub related_by: RelatedBy,
 }
 
 impl Selection {
@@ -79,7 +90,8 @@ impl Selection {
         if items > FILTER_VALUES_MAX {
             return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
         }
-        Ok((Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index }, tests))
+        let scope = access.scope().clone();
+        Ok((Selection { scope, search, conditions, search_by: SearchBy::Index, related_by: RelatedBy::List }, tests))
     }
 
     /// The same selection, with the condition of a row policy among the conditions. So statements can use either of them to find

@@ -9,7 +9,8 @@
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
 //!   page.
 //!
-//! If neither finds the page, one statement chooses between further ways while it runs ([`super::related`]).
+//! If neither finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one statement
+//! chooses between further ways while it runs ([`super::related`]).
 
 use blockbase_schema::{Object, RelationShape, system};
 use uuid::Uuid;
@@ -20,6 +21,7 @@ use super::related::{
     is_by_creation, is_in_order_of_index, is_indexed, is_led_by_links, is_plain, is_repeatable, is_single, lead_of_page, leads,
     parts_of,
 };
+use super::sample::sampled;
 use super::writer::{Place, Way, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Related};
@@ -95,7 +97,9 @@ pub fn first_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: u
 }
 
 fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Option<Attempt> {
-    led_by(dialect, plan)?;
+    if led_by(dialect, plan).is_none() && sampled(dialect, &plan.selection).is_none() {
+        return None;
+    }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     let most = match conditions.iter().flat_map(Condition::relations).all(leads_to_one) {

@@ -8,13 +8,14 @@
 //! tests an EXISTS row by row, and makes the complete list of an IN before the first row. So the statements for SQLite contain
 //! both ways and small probes, and choose a way while they run:
 //!
-//! - A statement that needs all rows makes lists. The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by
-//!   row before that, so no list is made for a statement whose other tests leave few rows.
+//! - A statement that needs all rows makes lists, unless a sample has shown that all rows are judged in less time by row
+//!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no list
+//!   is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
-//! - A page in the order of an index comes here if [`super::found`] did not find it, so either few rows meet the condition, or they
-//!   are late in the order. The statement looks for the related rows that meet one of its conditions. If there are few, they lead
-//!   to the rows of the page. If there are very few, it reads the first rows of each in the order of the page, by the index of the
-//!   foreign key. Otherwise rows are judged in their order until the page is full.
+//! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by row. So
+//!   either few rows meet the condition, or they are late in the order. The statement looks for the related rows that meet one of
+//!   its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first rows of each in
+//!   the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -30,7 +31,7 @@ use crate::access::Scope;
 use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
 use crate::dialect::{Dialect, quote};
-use crate::plan::{ListPlan, SearchBy, Selection};
+use crate::plan::{ListPlan, RelatedBy, SearchBy, Selection};
 use crate::predicate::{Comparison, Test};
 
 /// The maximum number of related rows that a probe finds. If it finds one more, there are many.
@@ -102,7 +103,8 @@ impl Writer {
     pub(super) fn conditions(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let parts = &selection.conditions;
         let are_seen = matches!(selection.scope, Scope::Seen(_));
-        if self.dialect == Dialect::Postgres || self.looks_at_few || are_seen || parts.iter().all(is_plain) {
+        let is_by_row = selection.related_by == RelatedBy::Row;
+        if self.dialect == Dialect::Postgres || self.looks_at_few || are_seen || is_by_row || parts.iter().all(is_plain) {
             return self.conditions_by(object, parts, Way::ByRow);
         }
         if selection.search.is_some() || selection.indexed_term(object).is_some() {
@@ -129,7 +131,8 @@ impl Writer {
         let parts = &selection.conditions;
         let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
         let rows = page.limit.saturating_add(page.offset);
-        if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
+        let is_by_row = selection.related_by == RelatedBy::Row;
+        if is_searched || is_by_row || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
             return self.selection_tests(object, selection);
         }
         // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the

@@ -58,9 +58,8 @@ async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]
     explained_statement(server, sql::list(dialect(server), &planned(object, &query), None)).await
 }
 
-/// The engine's plan of a statement, as text.
-pub(crate) async fn explained_statement(server: &Server, statement: Statement) -> String {
-    let dialect = dialect(server);
+/// The text of a statement, with its values in place of the placeholders.
+pub(crate) fn with_values(dialect: Dialect, statement: Statement) -> String {
     let mut text = statement.sql;
     for (index, param) in statement.params.iter().enumerate().rev() {
         let literal = match param {
@@ -73,6 +72,13 @@ pub(crate) async fn explained_statement(server: &Server, statement: Statement) -
         };
         text = text.replace(&dialect.placeholder(index + 1), &literal);
     }
+    text
+}
+
+/// The engine's plan of a statement, as text.
+pub(crate) async fn explained_statement(server: &Server, statement: Statement) -> String {
+    let dialect = dialect(server);
+    let text = with_values(dialect, statement);
     let explain = if dialect == Dialect::Sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
     let rows = server.sql(&format!("{explain}{text}")).await;
     rows.into_iter().map(|row| row.join(" ")).collect::<Vec<_>>().join("\n")

@@ -112,6 +112,7 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), "", 60),
         ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 60),
         ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 60),
+        ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "", 60),
     ] {
         let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
         assert_eq!(rows, 26);
@@ -124,7 +125,7 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("task", json!({ "project": { "code": "x" } }), ""),
         ("task", json!({ "code": "x", "project": { "kind": 1 } }), ""),
         ("task", json!({ "project": { "kind": 1 } }), "state"),
-        ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), ""),
+        ("project", json!({ "task_by_project": { "none": { "kind": 1 } } }), ""),
     ] {
         assert!(first(object, condition.clone(), sort).is_none(), "{object} {condition} {sort}");
     }

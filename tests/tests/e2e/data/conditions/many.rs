@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use blockbase_tests::{Admin, on_both_engines};
+use blockbase_query::plan::RelatedBy;
+use blockbase_query::sql::{self, Sample};
+use blockbase_schema::Registry;
+use blockbase_tests::{Admin, Engine, Server, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::data::conditions::encoded;
+use crate::data::search::{dialect, planned_in, registry, with_values};
 
 const PROJECTS: usize = 1_200;
 const TASKS: usize = 6_000;
@@ -85,7 +89,19 @@ async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &
     if counted.status != 200 || counted.data()["value"] != expected.len() {
         return Some(format!("\n  {object} {condition}: {} expected, counted {}", expected.len(), counted.text));
     }
+    let groups = admin.get(&aggregate.replace("fn=count", "fn=count&groupBy=text")).await;
+    let grouped = groups.data();
+    let counts = grouped.as_array().into_iter().flatten().filter_map(|group| group["count"].as_u64());
+    if counts.sum::<u64>() != expected.len() as u64 {
+        return Some(format!("\n  {object} {condition}: {} expected in groups, not {}", expected.len(), groups.text));
+    }
     let ascending: Vec<usize> = expected.iter().copied().collect();
+    let by_cursor = admin.get(&format!("{path}&sort=number&count=exact&pageSize=25&cursor=")).await;
+    let pagination = &by_cursor.json()["pagination"];
+    let is_right = pagination["totalCount"] == ascending.len() && pagination["hasNextPage"] == (ascending.len() > 25);
+    if !is_right || !numbers(&by_cursor.json()).iter().eq(ascending.iter().take(25)) {
+        return Some(format!("\n  {object} {condition}, by cursor: not {}", by_cursor.text));
+    }
     for (query, offset) in
         [("count=none&sort=number", 0), ("sort=number", 40), ("sort=number", 5_400), ("count=none&sort=text,number", 0)]
     {
@@ -107,6 +123,44 @@ async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &
     let found = numbers(&newest.json());
     let is_full = found.len() == expected.len().min(100) && found.iter().all(|number| expected.contains(number));
     (!is_full).then(|| format!("\n  {object} {condition}: not {}", newest.text))
+}
+
+/// If a sample decides how SQLite judges a condition, returns the way that it chooses, and checks that the statements of both
+/// ways find the `expected` rows.
+async fn way(
+    server: &Server,
+    registry: &Registry,
+    object: &str,
+    condition: &Value,
+    expected: &BTreeSet<usize>,
+) -> Option<RelatedBy> {
+    let (object, condition, dialect) = (registry.object(object).unwrap(), condition.to_string(), dialect(server));
+    for sort in ["number", "text,number"] {
+        let query = [("where", condition.as_str()), ("select", "number"), ("sort", sort), ("count", "none")];
+        let mut plan = planned_in(registry, object, &query);
+        sql::sample(dialect, object, &plan.selection)?;
+        let mut ordered: Vec<usize> = expected.iter().copied().collect();
+        if sort != "number" {
+            ordered.sort_by_key(|number| (number % 2, *number));
+        }
+        // Without a total, a page reads one more row.
+        let page: Vec<String> = ordered.iter().take(26).map(usize::to_string).collect();
+        for by in [RelatedBy::List, RelatedBy::Row] {
+            plan.selection.related_by = by;
+            let total = server.sql(&with_values(dialect, sql::count(dialect, object, &plan.selection))).await;
+            assert_eq!(total, [[expected.len().to_string()]], "{by:?} {condition}");
+            let found = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
+            assert_eq!(found.concat(), page, "{by:?} {condition} {sort}");
+        }
+    }
+    let plan = planned_in(registry, object, &[("where", condition.as_str())]);
+    let row = server.sql(&with_values(dialect, sql::sample(dialect, object, &plan.selection)?)).await.concat();
+    let [taken, met, late, rows, related_rows] = row.iter().map(|cell| cell.parse().unwrap()).collect::<Vec<i64>>()[..] else {
+        panic!("{row:?}")
+    };
+    assert!((1..=48).contains(&taken) && [met, late].iter().all(|part| (0..=taken).contains(part)), "{condition}: {row:?}");
+    assert_eq!([rows, related_rows], [PROJECTS as i64, TASKS as i64]);
+    Some(Sample { taken, met, late, rows, related_rows }.related_by())
 }
 
 fn numbers(list: &Value) -> Vec<usize> {
@@ -138,6 +192,11 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(tasks(json!({ "some": { "number": { "gte": 3000 } } })), |project| has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "none": { "number": { "gte": 3000 } } })), |project| !has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "every": { "text": "0" } })), |project| !has_task(project, |task| task % 2 != 0)),
+        // Almost all related rows meet the condition, or none does. A sample of SQLite shows this.
+        row(tasks(json!({ "some": { "number": { "gte": 5 } } })), |project| has_task(project, |task| task >= 5)),
+        row(tasks(json!({ "none": { "number": { "gte": 5 } } })), |project| !has_task(project, |task| task >= 5)),
+        row(tasks(json!({ "some": { "text": "2" } })), |_| false),
+        row(tasks(json!({ "none": { "text": "2" } })), |_| true),
         // These conditions are combined with tests that few or many rows meet.
         row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
         row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
@@ -237,14 +296,18 @@ on_both_engines! {
     async fn conditions_on_many_related_rows_find_what_they_mean(server: Server) {
         let admin = server.admin().await;
         fill(&admin).await;
-        let mut wrong = Vec::new();
+        let registry = registry(&server).await;
+        let (mut wrong, mut ways) = (Vec::new(), Vec::new());
         let all = [("project", PROJECTS, of_projects()), ("task", TASKS, of_tasks()), ("label", LABELS, of_labels())];
         for (object, rows, conditions) in all {
             for (condition, meets) in conditions {
                 let expected: BTreeSet<usize> = (0..rows).filter(|number| meets(*number)).collect();
                 wrong.extend(problem(&admin, object, &condition, &expected).await);
+                ways.extend(way(&server, &registry, object, &condition, &expected).await);
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.concat());
+        let chooses = [RelatedBy::List, RelatedBy::Row].map(|by| ways.contains(&by));
+        assert_eq!(chooses, [server.engine() == Engine::Sqlite; 2], "{ways:?}");
     }
 }

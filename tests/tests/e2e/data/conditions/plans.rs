@@ -78,6 +78,15 @@ on_both_engines! {
             let merged = explained_statement(&server, sql::list(dialect(&server), &plan, Some(&keys))).await;
             assert_eq!(merged.matches(by_project.as_str()).count(), 8, "{merged}");
             assert!(!merged.contains("TEMP B-TREE") && !reads_all_tasks(&merged), "{merged}");
+            // A sample reads a few tasks by their rowids, and others by their foreign keys.
+            let (project, condition) = (registry.object("project").unwrap(), of_tasks("some", json!({ "free": 3 })).to_string());
+            let plan = planned_in(&registry, project, &[("where", condition.as_str())]);
+            let sample = sql::sample(dialect(&server), project, &plan.selection).unwrap();
+            let sample = explained_statement(&server, sample).await;
+            assert!(sample.contains("SEARCH svc_taken USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "{sample}");
+            assert!(sample.contains(&format!("SEARCH svc_of_key USING INDEX {by_project} ")), "{sample}");
+            let scans = |table: &str| sample.contains(&format!("SCAN {table}"));
+            assert!(!["svc_taken", "svc_of_key", "task"].into_iter().any(scans), "{sample}");
         }
         // Without an index, the engines read all tasks, and their plans show this. So the assertions above can fail.
         for (object, condition) in [("task", json!({ "free": 3 })), ("project", of_tasks("some", json!({ "free": 3 })))] {
