@@ -44,8 +44,9 @@ const CHEAP_READ: Duration = Duration::from_millis(25);
 /// One snapshot of the database for all statements of a read.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// How long a change of the schema waits for other transactions on its table, and how long it may run.
-const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
+/// A change of the schema waits only a short time for other transactions on its table, because all other transactions wait behind
+/// it. It may run for a long time.
+const BEGIN_SCHEMA: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
@@ -154,7 +155,7 @@ impl Postgres {
             }
         };
         let connection = pool.acquire().await.map_err(statement::db_error)?;
-        Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false, _place: place })
+        Ok(Session::new(connection, place))
     }
 
     /// Runs a body that reads. A body with several statements names its tables in `one_moment`, and reads them in one snapshot of
@@ -218,11 +219,7 @@ impl Postgres {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
         let mut session = self.session(owner).await?;
-        session.begin("BEGIN").await?;
-        if is_schema {
-            // While this waits for a table, all other transactions wait behind it. So the wait is short.
-            session.run(SCHEMA_LOCK_TIMEOUT).await?;
-        }
+        session.begin_with_next(if is_schema { BEGIN_SCHEMA } else { "BEGIN" });
         let mut connection = Connection::new(Inner::Postgres(session));
         let answer = match body(&mut connection).await {
             Ok(answer) => answer,

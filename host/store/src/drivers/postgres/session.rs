@@ -21,12 +21,14 @@ const BYTES_A_TURN: usize = 256 * 1024;
 /// The connection on which a body runs. It belongs to a pool, and may have a transaction.
 pub(crate) struct Session {
     /// `None` after it was returned to the pool or closed.
-    pub(crate) connection: Option<PoolConnection<Driver>>,
+    connection: Option<PoolConnection<Driver>>,
     /// Whether a statement is running, or still has rows that were not read.
-    pub(crate) is_busy: bool,
-    pub(crate) in_transaction: bool,
+    is_busy: bool,
+    in_transaction: bool,
+    /// The statements that begin the transaction, until they are sent together with the first statement of the body.
+    unsent_begin: Option<&'static str>,
     /// The caller's place. It becomes free when the connection does.
-    pub(crate) _place: Option<Place>,
+    _place: Option<Place>,
 }
 
 /// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
@@ -42,6 +44,10 @@ impl Drop for Session {
 }
 
 impl Session {
+    pub(crate) fn new(connection: PoolConnection<Driver>, place: Option<Place>) -> Session {
+        Session { connection: Some(connection), is_busy: false, in_transaction: false, unsent_begin: None, _place: place }
+    }
+
     fn driver(&mut self) -> Result<&mut sqlx::PgConnection, DbError> {
         match &mut self.connection {
             Some(connection) => Ok(connection),
@@ -51,7 +57,7 @@ impl Session {
 
     /// Runs statements without parameters.
     pub(crate) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        let sql: String = sql.into();
+        let sql = self.after_begin(sql.into());
         trace_sql(&sql);
         self.is_busy = true;
         let ran = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await.map_err(statement::db_error);
@@ -70,6 +76,36 @@ impl Session {
         self.run(sql).await
     }
 
+    /// Begins a transaction with the next statement. If that statement has no parameters, both need one round trip.
+    pub(crate) fn begin_with_next(&mut self, sql: &'static str) {
+        self.unsent_begin = Some(sql);
+    }
+
+    /// Whether the next statement begins the transaction.
+    pub(crate) fn begins_with_next(&self) -> bool {
+        self.unsent_begin.is_some()
+    }
+
+    /// Begins the transaction if its first statement was not sent yet. This is for statements with parameters: Postgres takes each
+    /// of them by itself.
+    async fn begin_first(&mut self) -> Result<(), DbError> {
+        match self.unsent_begin.take() {
+            Some(sql) => self.begin(sql).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Statements without parameters, after those that begin the transaction if they were not sent yet.
+    fn after_begin(&mut self, sql: String) -> String {
+        match self.unsent_begin.take() {
+            Some(begin) => {
+                self.in_transaction = true;
+                format!("{begin}; {sql}")
+            }
+            None => sql,
+        }
+    }
+
     /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
     pub(crate) fn end_later(mut self, sql: &'static str) {
         if self.in_transaction && !self.is_busy {
@@ -78,13 +114,18 @@ impl Session {
     }
 
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        let is_plain = statement.params.is_empty();
-        let arguments = statement::arguments(statement.params)?;
+        let Statement { mut sql, params } = statement;
+        let is_plain = params.is_empty();
+        let arguments = statement::arguments(params)?;
+        match is_plain {
+            true => sql = self.after_begin(sql),
+            false => self.begin_first().await?,
+        }
         self.is_busy = true;
         let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
             // Definitions are not prepared, because they would only fill the statement cache.
-            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()?).await,
-            false => sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()?).await,
+            true => sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await,
+            false => sqlx::query_with(AssertSqlSafe(sql), arguments).execute(self.driver()?).await,
         };
         self.is_busy = false;
         Ok(answer.map_err(statement::db_error)?.rows_affected())
@@ -98,6 +139,7 @@ impl Session {
         mut take: impl FnMut(&PgRow) -> Result<usize, DbError>,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
+        self.begin_first().await?;
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
         let mut bytes_of_turn = 0;
@@ -131,6 +173,16 @@ impl Session {
         Ok(found)
     }
 
+    /// The rows of a statement that contains its values. If it is the first one of a transaction, both need one round trip.
+    pub(crate) async fn fetch_plain(&mut self, sql: String) -> Result<Vec<Row>, DbError> {
+        let sql = self.after_begin(sql);
+        trace_sql(&sql);
+        self.is_busy = true;
+        let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(self.driver()?).await;
+        self.is_busy = false;
+        found.map_err(statement::db_error)?.iter().map(statement::system_row).collect()
+    }
+
     pub(crate) async fn fetch_json(
         &mut self,
         statement: Statement,
@@ -161,6 +213,7 @@ impl Session {
         spool: &Spool,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
+        self.begin_first().await?;
         // The connection stays busy until all rows are read. So a failure in between closes it.
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
