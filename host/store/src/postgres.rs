@@ -17,7 +17,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::connection::{Connection, Inner};
-use crate::drivers::postgres::{Session, statement};
+use crate::drivers::postgres::{Away, Kept, Session, statement};
 use crate::error::DbError;
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
@@ -55,6 +55,8 @@ pub(crate) struct Postgres {
     /// The connections for callers. The places below decide which caller gets one.
     callers: PgPool,
     places: Arc<Places>,
+    /// The callers' connections that wait for the next caller, outside of their pool.
+    kept: Arc<Kept>,
     callers_connections_max: u32,
     /// The URL for connections outside the pools. It may contain a password.
     url: Arc<str>,
@@ -130,7 +132,8 @@ impl Postgres {
             waiting: WAITING_MAX,
             wait: PLACE_WAIT,
         });
-        Ok(Postgres { own, callers, places, callers_connections_max, url: url.into(), on_commit, has_trigrams })
+        let kept = Kept::new();
+        Ok(Postgres { own, callers, places, kept, callers_connections_max, url: url.into(), on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
@@ -144,18 +147,19 @@ impl Postgres {
 
     /// One of the service's own connections, or one for a caller.
     async fn session(&self, owner: &QuotaOwner) -> Result<Session> {
-        let (pool, place) = match owner.is_service() {
-            true => (&self.own, None),
-            false => {
-                let place = self.places.take(owner).await.map_err(|_| {
-                    let message = "Too many requests wait for the database, or too many of yours. Try again later.";
-                    Error::busy(message)
-                })?;
-                (&self.callers, Some(place))
-            }
+        if owner.is_service() {
+            let connection = self.own.acquire().await.map_err(statement::db_error)?;
+            return Ok(Session::new(Away::new(connection), None, None));
+        }
+        let place = self.places.take(owner).await.map_err(|_| {
+            let message = "Too many requests wait for the database, or too many of yours. Try again later.";
+            Error::busy(message)
+        })?;
+        let away = match self.kept.take() {
+            Some(away) => away,
+            None => Away::new(self.callers.acquire().await.map_err(statement::db_error)?),
         };
-        let connection = pool.acquire().await.map_err(statement::db_error)?;
-        Ok(Session::new(connection, place))
+        Ok(Session::new(away, Some(Arc::clone(&self.kept)), Some(place)))
     }
 
     /// Runs a body that reads. A body with several statements names its tables in `one_moment`, and reads them in one snapshot of
@@ -250,7 +254,10 @@ impl Postgres {
     }
 
     pub(crate) async fn close(&self) {
-        tokio::join!(self.own.close(), self.callers.close());
+        // The pool waits for the connections that are away from it.
+        let callers = self.callers.close();
+        self.kept.end();
+        tokio::join!(self.own.close(), callers);
     }
 }
 

@@ -4,11 +4,40 @@
 
 use std::sync::Arc;
 
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, Location, ReadCost, Service, Store};
-use blockbase_tests::{Engine, on_both_engines};
+use blockbase_store::{Connection, Location, ReadCost, Reader, Service, Store, Writer};
+use blockbase_tests::{Engine, on_both_engines, until};
+use futures_util::future::BoxFuture;
 
-/// A store with a table `written`. The directory has to outlive the store.
+/// A caller who may do everything.
+struct Caller;
+
+impl Reader for Caller {
+    fn owner(&self) -> QuotaOwner {
+        QuotaOwner::User("ann".into())
+    }
+
+    fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+impl Writer for Caller {
+    fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+/// The one integer that a query of the service returns.
+async fn integer(store: &Store, sql: &'static str) -> i64 {
+    let rows = store.read_as_service(ReadCost::Rows, move |connection| {
+        Box::pin(async move { Ok(connection.fetch(sql, Vec::new()).await?[0].integer(0)?) })
+    });
+    rows.await.unwrap()
+}
+
+/// A store with a table `written`. On Postgres, it has one connection for callers. The directory has to outlive the store.
 async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
     let place = tempfile::tempdir().unwrap();
     let location = match engine {
@@ -25,10 +54,7 @@ async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
 
 /// The number of rows in `written`.
 async fn count(store: &Store) -> i64 {
-    let count = store.read_as_service(ReadCost::Rows, |connection| {
-        Box::pin(async move { Ok(connection.fetch("SELECT count(*) FROM written", Vec::new()).await?[0].integer(0)?) })
-    });
-    count.await.unwrap()
+    integer(store, "SELECT count(*) FROM written").await
 }
 
 /// The first statement of a transaction.
@@ -113,4 +139,76 @@ on_both_engines! {
         }
         store.close().await;
     }
+}
+
+/// Postgres' process of the connection on which a caller's read runs.
+async fn process(store: &Store) -> i64 {
+    let read = store.read_rows(Caller, None, |connection| {
+        Box::pin(async move { Ok(connection.fetch("SELECT pg_backend_pid()", Vec::new()).await?[0].integer(0)?) })
+    });
+    read.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_use_a_connection_one_after_the_other() {
+    let (store, _place) = store(Engine::Postgres).await;
+    let first = process(&store).await;
+    for round in 0..5 {
+        let written = store.write(Caller, |connection| {
+            Box::pin(async move { Ok(connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?) })
+        });
+        assert_eq!(written.await.unwrap(), 1);
+        let undone = store.write(Caller, |connection| {
+            Box::pin(async move {
+                connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?;
+                Err::<(), _>(Error::invalid_request("undone"))
+            })
+        });
+        undone.await.unwrap_err();
+        let failed = store.read_rows(Caller, None, |connection| {
+            Box::pin(async move { Ok(connection.fetch("SELECT n FROM missing", Vec::new()).await?.len()) })
+        });
+        failed.await.unwrap_err();
+        let scanned = store.scan(Caller, (), |connection| {
+            Box::pin(async move { Ok(connection.fetch("SELECT n FROM written", Vec::new()).await?.len()) })
+        });
+        assert_eq!(i64::try_from(scanned.await.unwrap()).unwrap(), round + 1);
+        assert_eq!((process(&store).await, count(&store).await), (first, round + 1));
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_of_an_abandoned_statement_is_closed() {
+    let (store, _place) = store(Engine::Postgres).await;
+    let first = process(&store).await;
+    let mut sleep = Box::pin(store.read_rows(Caller, None, |connection| {
+        Box::pin(async move { Ok(connection.fetch("SELECT 1::bigint FROM pg_sleep(60)", Vec::new()).await?.len()) })
+    }));
+    let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    tokio::select! {
+        slept = &mut sleep => panic!("it did not wait: {slept:?}"),
+        () = until("the statement runs", async || integer(&store, sleeping).await == 1) => {}
+    }
+    drop(sleep);
+    assert_ne!(process(&store).await, first);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_store_has_no_connections() {
+    let url = blockbase_tests::new_database().await;
+    let open = async || Store::open(Location::Postgres { url: url.clone() }, Some(2), Arc::new(|_| ())).await.unwrap();
+    let (closed, other) = (open().await, open().await);
+    process(&closed).await;
+    process(&other).await;
+    closed.close().await;
+    let reading = closed
+        .read_rows(Caller, None, |connection| Box::pin(async move { Ok(connection.fetch("SELECT 1", Vec::new()).await?.len()) }));
+    reading.await.unwrap_err();
+    // Each store has one connection for callers and one of its own.
+    let connections =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'blockbase'";
+    until("two connections are left", async || integer(&other, connections).await == 2).await;
+    other.close().await;
 }

@@ -1,13 +1,15 @@
 //! A connection on which a body runs.
 
+use std::sync::Arc;
+
 use blockbase_query::Statement;
 use blockbase_quota::Place;
 use blockbase_schema::Column;
 use futures_util::TryStreamExt;
-use sqlx::pool::PoolConnection;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgQueryResult, PgRow};
-use sqlx::{AssertSqlSafe, Postgres as Driver};
 
+use super::kept::{Away, Kept};
 use super::statement;
 use crate::error::DbError;
 use crate::record::{Page, Record, RecordWriter, RecordsMax, SpooledRows};
@@ -20,8 +22,12 @@ const BYTES_A_TURN: usize = 256 * 1024;
 
 /// The connection on which a body runs. It belongs to a pool, and may have a transaction.
 pub(crate) struct Session {
-    /// `None` after it was returned to the pool or closed.
-    connection: Option<PoolConnection<Driver>>,
+    /// `None` after it was given back or closed.
+    away: Option<Away>,
+    /// The place where the connection waits for the next caller. `None` if it goes back to the pool.
+    kept: Option<Arc<Kept>>,
+    /// Whether a statement failed. The connection may be broken, so the pool has to look at it.
+    has_failed: bool,
     /// Whether a statement is running, or still has rows that were not read.
     is_busy: bool,
     in_transaction: bool,
@@ -31,28 +37,45 @@ pub(crate) struct Session {
     _place: Option<Place>,
 }
 
-/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
-/// server would have to wait for both.
+/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To give it back, the server would
+/// have to wait for both.
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && (self.is_busy || self.in_transaction)
-        {
-            drop(connection.detach());
+        let Some(away) = self.away.take() else { return };
+        if self.is_busy || self.in_transaction {
+            drop(away.connection.detach());
+        } else if let Some(kept) = self.kept.as_ref().filter(|_| !self.has_failed) {
+            kept.keep(away);
         }
     }
 }
 
 impl Session {
-    pub(crate) fn new(connection: PoolConnection<Driver>, place: Option<Place>) -> Session {
-        Session { connection: Some(connection), is_busy: false, in_transaction: false, unsent_begin: None, _place: place }
+    /// A connection for a body. A caller's connection waits in `kept` for the next caller afterwards.
+    pub(crate) fn new(away: Away, kept: Option<Arc<Kept>>, place: Option<Place>) -> Session {
+        Session {
+            away: Some(away),
+            kept,
+            has_failed: false,
+            is_busy: false,
+            in_transaction: false,
+            unsent_begin: None,
+            _place: place,
+        }
     }
 
     fn driver(&mut self) -> Result<&mut sqlx::PgConnection, DbError> {
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
+        match &mut self.away {
+            Some(away) => Ok(&mut away.connection),
             None => Err(DbError::Other("the connection was given back".into())),
         }
+    }
+
+    /// Notes that a statement has ended.
+    fn ended<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, DbError> {
+        self.is_busy = false;
+        self.has_failed |= answer.is_err();
+        answer.map_err(statement::db_error)
     }
 
     /// Runs statements without parameters.
@@ -60,9 +83,8 @@ impl Session {
         let sql = self.after_begin(sql.into());
         trace_sql(&sql);
         self.is_busy = true;
-        let ran = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await.map_err(statement::db_error);
-        self.is_busy = false;
-        ran.map(|_| ())
+        let ran: Result<PgQueryResult, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await;
+        self.ended(ran).map(|_| ())
     }
 
     pub(crate) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
@@ -106,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
+    /// Ends the transaction, if there is one, and gives the connection back. The caller does not wait for it.
     pub(crate) fn end_later(mut self, sql: &'static str) {
         if self.in_transaction && !self.is_busy {
             tokio::spawn(async move { self.end(sql).await });
@@ -127,8 +149,7 @@ impl Session {
             true => sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await,
             false => sqlx::query_with(AssertSqlSafe(sql), arguments).execute(self.driver()?).await,
         };
-        self.is_busy = false;
-        Ok(answer.map_err(statement::db_error)?.rows_affected())
+        Ok(self.ended(answer)?.rows_affected())
     }
 
     /// Gives each row to `take` when it arrives, so that only few rows are in memory. If `take` fails, the rest is not read and the
@@ -149,8 +170,7 @@ impl Session {
                 Ok(None) => break,
                 Err(error) => {
                     drop(rows);
-                    self.is_busy = false;
-                    return Err(statement::db_error(error));
+                    return self.ended(Err(error));
                 }
             }
             if bytes_of_turn > BYTES_A_TURN {
@@ -179,8 +199,7 @@ impl Session {
         trace_sql(&sql);
         self.is_busy = true;
         let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(self.driver()?).await;
-        self.is_busy = false;
-        found.map_err(statement::db_error)?.iter().map(statement::system_row).collect()
+        self.ended(found)?.iter().map(statement::system_row).collect()
     }
 
     pub(crate) async fn fetch_json(
