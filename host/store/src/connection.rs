@@ -55,6 +55,8 @@ pub(crate) struct Effects {
     pub(crate) consumers: BTreeSet<String>,
     /// The changes of the stored counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
+    /// Whether a statement of the transaction has changed a stored count by itself. Only Postgres has such statements.
+    pub(crate) has_counted: bool,
     /// The changes of SQLite's search indexes. Postgres maintains its own indexes.
     pub(crate) search: Vec<SearchChange>,
     /// The new version of the schema, if it has changed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan};
 use blockbase_query::{Access, Dialect, Scope, sql};
 use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
-use blockbase_store::{Connection, DbError, NewEvent, Record};
+use blockbase_store::{Connection, DbError, NewEvent, NewRecord, Record};
 
 use super::answer::{Upserted, WriteAnswer};
 use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
@@ -101,16 +101,21 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
 pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
     let object = &plan.object;
     check_references(connection, context, object, plan.values.iter().enumerate()).await?;
-    let statement = sql::insert(connection.dialect(), object, &[&plan]);
-    if let Err(error) = connection.execute(statement).await {
+    let dialect = connection.dialect();
+    let new = new_record(dialect, context, &plan)?;
+    if let Err(error) = connection.insert_record(sql::insert(dialect, object, &[&plan]), new).await {
         return Err(explained_new(connection, context, &plan, None, error).await);
     }
-    connection.index_new_row(object.id, plan.search_document());
-    connection.count_rows(object.id, 1);
-    if let Some(event) = created_event(context, &plan)? {
-        connection.emit(event).await?;
-    }
     Ok(WriteAnswer::Created(answer_of(plan)))
+}
+
+/// What a new record needs besides its row.
+fn new_record(dialect: Dialect, context: &WriteContext, plan: &CreatePlan) -> Result<NewRecord> {
+    let document = match dialect {
+        Dialect::Sqlite => plan.search_document(),
+        Dialect::Postgres => None,
+    };
+    Ok(NewRecord { object_id: plan.object.id, document, event: created_event(context, plan)? })
 }
 
 pub(super) fn answer_of(plan: CreatePlan) -> RecordAnswer {
@@ -225,7 +230,12 @@ async fn upsert(
     }
     let given: Vec<(usize, &Value)> = plan.overwrites.iter().map(|index| (*index, &plan.create.values[*index])).collect();
     check_references(connection, context, object, given).await?;
-    let after = match connection.fetch_record(sql::upsert(dialect, &plan), &object.columns).await {
+    let statement = sql::upsert(dialect, &plan);
+    let after = match &before {
+        Some(_) => connection.fetch_record(statement, &object.columns).await,
+        None => connection.upsert_new_record(statement, &object.columns, new_record(dialect, context, &plan.create)?).await,
+    };
+    let after = match after {
         Ok(after) => after.ok_or_else(hidden)?,
         Err(error) => {
             let besides = before.as_ref().and_then(|before| before.uuid(0));
@@ -245,11 +255,6 @@ async fn upsert(
             Err(Error::retry(Retry::Contended, "two upserts of one record"))
         }
         None => {
-            connection.index_new_row(object.id, plan.create.search_document());
-            connection.count_rows(object.id, 1);
-            if let Some(event) = created_event(context, &plan.create)? {
-                connection.emit(event).await?;
-            }
             context.made(object, may_create, vec![plan.create.id]);
             Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
         }

@@ -1,8 +1,8 @@
 //! Connections that callers use one after the other.
 //!
-//! sqlx's pool asks a connection for a sign of life whenever it is given back. For a read of one statement, this doubles the round
-//! trips. A connection whose statements have all succeeded needs no such question. So the next caller gets it directly. It still goes
-//! back to the pool from time to time, because the pool closes connections that are old, or that nobody uses.
+//! sqlx's pool asks a connection for a sign of life whenever it is given back. For a read of one statement, this doubles the
+//! round trips. A connection whose statements have all succeeded needs no such question. So the next caller gets it directly. It
+//! still goes back to the pool from time to time, because the pool closes connections that are old, or that nobody uses.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ impl Away {
 
 /// The connections that wait for the next caller. The last one was used last. `None` after the end.
 ///
-/// A caller needs a place before it looks here, and there are as many places as the pool has connections. If a caller finds none here,
-/// fewer are in use than there are places, and the pool has one for it.
+/// A caller needs a place before it looks here, and there are as many places as the pool has connections. If a caller finds none
+/// here, fewer are in use than there are places, and the pool has one for it.
 pub(crate) struct Kept(Mutex<Option<Vec<(Away, Instant)>>>);
 
 impl Kept {
@@ -71,8 +71,8 @@ impl Kept {
     }
 }
 
-/// A connection that is dropped starts a task that brings it back to its pool. Here the runtime may have ended, so the connections are
-/// closed instead.
+/// A connection that is dropped starts a task that brings it back to its pool. Here the runtime may have ended, so the connections
+/// are closed instead.
 impl Drop for Kept {
     fn drop(&mut self) {
         for (away, _) in self.0.get_mut().take().into_iter().flatten() {

@@ -37,8 +37,8 @@ pub(crate) struct Session {
     _place: Option<Place>,
 }
 
-/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To give it back, the server would
-/// have to wait for both.
+/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To give it back, the server
+/// would have to wait for both.
 impl Drop for Session {
     fn drop(&mut self) {
         let Some(away) = self.away.take() else { return };
@@ -108,8 +108,8 @@ impl Session {
         self.unsent_begin.is_some()
     }
 
-    /// Begins the transaction if its first statement was not sent yet. This is for statements with parameters: Postgres takes each
-    /// of them by itself.
+    /// Begins the transaction if its first statement was not sent yet. This is for statements with parameters: Postgres takes
+    /// each of them by itself.
     async fn begin_first(&mut self) -> Result<(), DbError> {
         match self.unsent_begin.take() {
             Some(sql) => self.begin(sql).await,
