@@ -234,6 +234,9 @@ impl Postgres {
                 return Err(error);
             }
         };
+        if connection.effects.is_given_up {
+            return Err(Error::internal("the body of a transaction that was undone succeeded"));
+        }
         if let Inner::Postgres(mut session) = connection.inner
             && let Err(error) = session.end(commit_with(&connection.effects.counts)).await
         {

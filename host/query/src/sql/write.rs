@@ -161,6 +161,28 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
     writer.finish()
 }
 
+/// Locks a record and changes it, with one statement of Postgres. Returns the row as it is afterwards, with its version, and then
+/// the row as it was when it was locked, with its version. The source of the old row locks it, so it is never an older one than
+/// the one that is changed, even if other transactions change the row at the same time.
+pub fn lock_and_update(record: &RecordPlan, change: &Change) -> Statement {
+    let object = &record.object;
+    let mut writer = Writer::new(Dialect::Postgres, object);
+    writer.set(object, change);
+    // The old row's columns have names of their own. So all other names mean the changed table.
+    let names: Vec<String> = (0..=object.columns.len()).map(|index| format!("svc_before_{index}")).collect();
+    writer.sql.push_str(" FROM (SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    writer.record(record);
+    let names = names.join(", ");
+    // The first column is the id.
+    writer.sql.push_str(&format!(" FOR UPDATE) AS svc_before ({names}) WHERE \"id\" = svc_before_0 RETURNING "));
+    writer.record_columns(object);
+    writer.sql.push_str(", ");
+    writer.sql.push_str(&names);
+    writer.finish()
+}
+
 /// Makes the same change to several records, which the transaction has already locked.
 pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);

@@ -12,7 +12,7 @@ use sqlx::postgres::{PgQueryResult, PgRow};
 use super::kept::{Away, Kept};
 use super::statement;
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter, RecordsMax, SpooledRows};
+use crate::record::{ExtraValues, Page, Record, RecordWriter, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::{Spool, Unwanted};
 use crate::sql_trace::trace_sql;
@@ -264,6 +264,29 @@ impl Session {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
                 let extra = statement::extra(row, columns.len())?;
                 found = Some(writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+            }
+            Ok(0)
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// The record after a change and the record before it. The statement selects the columns and the version of both.
+    pub(crate) async fn fetch_change(
+        &mut self,
+        statement: Statement,
+        columns: &[Column],
+    ) -> Result<Option<(Record, Record)>, DbError> {
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let mut found = None;
+        self.each_row(statement, |row| {
+            if found.is_none() {
+                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+                let record = |first: usize| -> Result<Record, DbError> {
+                    let extra = ExtraValues { first: statement::number(row, first + columns.len())?, tail: None };
+                    writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, first + index))
+                };
+                found = Some((record(0)?, record(columns.len() + 1)?));
             }
             Ok(0)
         })
