@@ -129,15 +129,7 @@ pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
 pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     let object = &plan.create.object;
     let mut writer = Writer::new(dialect, object);
-    let tests: Vec<String> = plan
-        .target
-        .iter()
-        .map(|index| {
-            let column = &object.columns[*index];
-            let value = writer.bind(Param::of(column.ty, plan.create.values[*index].clone()));
-            format!("{} = {value}", quote(&column.name))
-        })
-        .collect();
+    let tests = writer.target_tests(plan);
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
@@ -162,10 +154,23 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
 }
 
 /// Locks a record and changes it, with one statement of Postgres. Returns the row as it is afterwards, with its version, and then
-/// the row as it was when it was locked, with its version. The source of the old row locks it, so it is never an older one than
-/// the one that is changed, even if other transactions change the row at the same time.
+/// the row as it was when it was locked, with its version.
 pub fn lock_and_update(record: &RecordPlan, change: &Change) -> Statement {
-    let object = &record.object;
+    change_locked(&record.object, change, |writer| writer.record_tests(record))
+}
+
+/// Does the same with the record that an upsert would change. Returns no row if there is none, or if the row policy excludes it.
+pub fn lock_and_overwrite(plan: &UpsertPlan) -> Statement {
+    change_locked(&plan.create.object, &plan.change(), |writer| {
+        let mut tests = writer.target_tests(plan);
+        tests.extend(writer.scope(&plan.create.object, &plan.scope));
+        tests
+    })
+}
+
+/// The source of the old row locks it. So it is never older than the row that is changed, even if other transactions change the
+/// row at the same time.
+fn change_locked(object: &Object, change: &Change, tests: impl FnOnce(&mut Writer) -> Vec<String>) -> Statement {
     let mut writer = Writer::new(Dialect::Postgres, object);
     writer.set(object, change);
     // The old row's columns have names of their own. So all other names mean the changed table.
@@ -173,7 +178,8 @@ pub fn lock_and_update(record: &RecordPlan, change: &Change) -> Statement {
     writer.sql.push_str(" FROM (SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
-    writer.record(record);
+    let tests = tests(&mut writer);
+    writer.where_clause(&tests);
     let names = names.join(", ");
     // The first column is the id.
     writer.sql.push_str(&format!(" FOR UPDATE) AS svc_before ({names}) WHERE \"id\" = svc_before_0 RETURNING "));
@@ -377,6 +383,17 @@ impl Writer {
         let actor = self.bind(Param::Text(change.stamp.actor_id.clone()));
         let (at, by) = (quote(system::UPDATED_AT), quote(system::UPDATED_BY));
         self.sql.push_str(&format!("{at} = {now}, {by} = {actor}, {RAISED_VERSION}"));
+    }
+
+    /// The tests that find the record with the same values in the target of an upsert.
+    fn target_tests(&mut self, plan: &UpsertPlan) -> Vec<String> {
+        let mut tests = Vec::with_capacity(plan.target.len());
+        for index in &plan.target {
+            let column = &plan.create.object.columns[*index];
+            let value = self.bind(Param::of(column.ty, plan.create.values[*index].clone()));
+            tests.push(format!("{} = {value}", quote(&column.name)));
+        }
+        tests
     }
 
     fn version_test(&mut self, version: Option<i64>) -> Option<String> {

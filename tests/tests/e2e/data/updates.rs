@@ -26,9 +26,9 @@ on_both_engines! {
         let record = json!({ "n": 1, "code": "a", "words": ["a"], "extra": { "k": [1, null] } });
         let made = admin.post("/api/v1/data/tally", record).await.data();
         let path = format!("/api/v1/data/tally/{}", made["id"].as_str().unwrap());
-        let changes = json!({ "n": { "$inc": 4 }, "words": ["b", "a"], "extra": { "k": 2 }, "team_id": team });
+        let changes = json!({ "n": { "$inc": 4 }, "words": ["a", "b"], "extra": { "k": 2 }, "team_id": team });
         let changed = admin.patch(&path, changes).await.data();
-        assert_eq!((&changed["n"], &changed["words"], &changed["extra"]), (&json!(5), &json!(["b", "a"]), &json!({ "k": 2 })));
+        assert_eq!((&changed["n"], &changed["words"], &changed["extra"]), (&json!(5), &json!(["a", "b"]), &json!({ "k": 2 })));
         assert_eq!((&changed["code"], &changed["team_id"]), (&json!("a"), &json!(team)));
         assert_eq!(admin.get(&path).await.data(), changed);
         // A change to the same value is a change too.

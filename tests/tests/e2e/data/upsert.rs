@@ -127,8 +127,10 @@ on_both_engines! {
         let log = server.log_with(mark).await;
         // Quotes are escaped in the log. Two of the statements fail.
         let together = log.lines().filter(|line| line.contains(r#"INSERT INTO \"product\""#) && line.contains("svc_events")).count();
+        // Each upsert first changes the record that exists, and locks it.
+        let at_once = log.lines().filter(|line| line.contains(r#"UPDATE \"product\""#) && line.contains("FOR UPDATE")).count();
         // On SQLite, a statement is no round trip.
-        assert_eq!(together, if engine == Engine::Postgres { 4 } else { 0 });
+        assert_eq!((together, at_once), if engine == Engine::Postgres { (4, 3) } else { (0, 0) });
     }
 }
 

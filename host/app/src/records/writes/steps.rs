@@ -269,6 +269,14 @@ async fn upsert(
     let object = &plan.create.object;
     let dialect = connection.dialect();
     let before = match plan.can_conflict() {
+        true if dialect == Dialect::Postgres
+            && is_changed_at_once(context, object, may_update, plan.overwrites.iter().copied()) =>
+        {
+            if let Some(overwritten) = overwrite_at_once(connection, &plan, context).await? {
+                return Ok(overwritten);
+            }
+            None
+        }
         true => {
             let select = sql::conflicting(dialect, &plan);
             connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?
@@ -305,13 +313,7 @@ async fn upsert(
         }
     };
     match before {
-        Some(before) => {
-            let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
-            if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
-                connection.emit(event).await?;
-            }
-            Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
-        }
+        Some(before) => overwritten(connection, context, object, &before, after).await,
         // Another transaction inserted the record between the two statements, so its values before the upsert are not known.
         None if dialect == Dialect::Postgres && after.tail() == Some(1) => {
             Err(Error::retry(Retry::Contended, "two upserts of one record"))
@@ -321,4 +323,36 @@ async fn upsert(
             Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
         }
     }
+}
+
+/// Locks and changes the existing record of an upsert with one statement of Postgres. `None` if there is no such record, or if
+/// the caller may not change it.
+async fn overwrite_at_once(
+    connection: &mut Connection,
+    plan: &UpsertPlan,
+    context: &mut WriteContext,
+) -> Result<Option<Upserted>> {
+    let object = &plan.create.object;
+    let (after, before) = match connection.fetch_change(sql::lock_and_overwrite(plan), &object.columns).await {
+        Ok(Some(changed)) => changed,
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(explained_new(connection, context, &plan.create, None, error).await),
+    };
+    context.touched.count_new(plan.create.json.len() + before.bytes())?;
+    overwritten(connection, context, object, &before, after).await.map(Some)
+}
+
+/// Writes the event of an upsert that changed a record, and makes its answer.
+async fn overwritten(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    before: &Record,
+    after: Record,
+) -> Result<Upserted> {
+    let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
+    if let Some(event) = record_change(connection, context, object, id, before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
 }
