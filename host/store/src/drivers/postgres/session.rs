@@ -80,8 +80,13 @@ impl Session {
 
     /// Runs statements without parameters.
     pub(crate) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        let sql = self.after_begin(sql.into());
+        let sql: String = sql.into();
         trace_sql(&sql);
+        let sql = self.after_begin(sql);
+        self.send(sql).await
+    }
+
+    async fn send(&mut self, sql: String) -> Result<(), DbError> {
         self.is_busy = true;
         let ran: Result<PgQueryResult, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await;
         self.ended(ran).map(|_| ())
@@ -100,6 +105,7 @@ impl Session {
 
     /// Begins a transaction with the next statement. If that statement has no parameters, both need one round trip.
     pub(crate) fn begin_with_next(&mut self, sql: &'static str) {
+        trace_sql(sql);
         self.unsent_begin = Some(sql);
     }
 
@@ -112,7 +118,10 @@ impl Session {
     /// each of them by itself.
     async fn begin_first(&mut self) -> Result<(), DbError> {
         match self.unsent_begin.take() {
-            Some(sql) => self.begin(sql).await,
+            Some(sql) => {
+                self.in_transaction = true;
+                self.send(sql.to_owned()).await
+            }
             None => Ok(()),
         }
     }
@@ -195,8 +204,8 @@ impl Session {
 
     /// The rows of a statement that contains its values. If it is the first one of a transaction, both need one round trip.
     pub(crate) async fn fetch_plain(&mut self, sql: String) -> Result<Vec<Row>, DbError> {
-        let sql = self.after_begin(sql);
         trace_sql(&sql);
+        let sql = self.after_begin(sql);
         self.is_busy = true;
         let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(self.driver()?).await;
         self.ended(found)?.iter().map(statement::system_row).collect()
