@@ -401,3 +401,46 @@ impl Writer {
         Some(format!("{VERSION_COLUMN} = {version}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blockbase_schema::{Registry, StoredObject, TextBounds};
+    use serde_json::json;
+
+    use super::*;
+    use crate::access::Scope;
+    use crate::plan::Stamp;
+
+    #[test]
+    fn the_source_of_the_old_row_locks_it() {
+        let definition = json!({ "name": "task", "fields": [{ "name": "rank", "type": "integer" }] });
+        let definition = serde_json::from_value(definition).expect("a definition");
+        let task = StoredObject { id: 1, revision: 1, keys: vec![1], definition };
+        let registry = Registry::new(1, vec![task], Vec::new()).expect("a registry");
+        let object = Arc::clone(registry.object("task").expect("an object"));
+        let rank = object.column_index("rank").expect("a column");
+        let stamp = Stamp { actor_id: None, now: 0, texts: TextBounds { plain: 0, most: 0 } };
+        let change = Change { assignments: vec![(rank, Assignment::Add(Value::Integer(1)))], stamp };
+        let columns = object.columns.len();
+        let statement = lock_and_update(&RecordPlan { object, scope: Scope::All, id: uuid::Uuid::nil() }, &change);
+        let sql = statement.sql;
+        assert!(
+            sql.starts_with(r#"/* 1.1 */ UPDATE "task" SET "rank" = "rank" + $1, "updated_at" = $2, "updated_by" = $3, "#),
+            "{sql}"
+        );
+        assert!(sql.contains(r#"svc_version = svc_version + 1 FROM (SELECT "id", "#), "{sql}");
+        assert!(
+            sql.contains(r#", svc_version FROM "task" WHERE "id" = $4 FOR UPDATE) AS svc_before (svc_before_0, svc_before_1"#),
+            "{sql}"
+        );
+        assert!(sql.contains(&format!(r#"svc_before_{columns}) WHERE "id" = svc_before_0 RETURNING "id", "#)), "{sql}");
+        assert!(sql.ends_with(&format!(", svc_version, {}", names_of_before(columns))), "{sql}");
+        assert_eq!(statement.params.len(), 4);
+    }
+
+    fn names_of_before(columns: usize) -> String {
+        (0..=columns).map(|index| format!("svc_before_{index}")).collect::<Vec<_>>().join(", ")
+    }
+}
