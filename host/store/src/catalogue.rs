@@ -2,7 +2,7 @@
 
 use blockbase_query::Dialect;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 
 /// An object as stored. `definition` and `field_keys` are JSON text.
@@ -95,15 +95,24 @@ impl Connection {
     }
 
     /// Prevents that an object is dropped or altered until the transaction ends. `None` if the object is gone.
+    ///
+    /// Most writes begin with this. So on Postgres it can be sent in the same round trip as the begin of the transaction.
     pub async fn hold_object(&mut self, id: i64) -> Result<Option<ObjectState>, DbError> {
-        let sql = match self.dialect() {
-            // SQLite's only writer runs one transaction after the other, so there is nothing to lock.
-            Dialect::Sqlite => {
-                "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'subscriptions'"
-            }
-            Dialect::Postgres => "SELECT revision, subscriptions_version FROM svc_hold_object($1)",
+        let rows = if let Inner::Postgres(session) = &mut self.inner
+            && session.begins_with_next()
+        {
+            session.fetch_plain(format!("SELECT revision, subscriptions_version FROM svc_hold_object({id})")).await?
+        } else {
+            let sql = match self.dialect() {
+                // SQLite's only writer runs one transaction after the other, so there is nothing to lock.
+                Dialect::Sqlite => {
+                    "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v \
+                     WHERE o.id = $1 AND v.name = 'subscriptions'"
+                }
+                Dialect::Postgres => "SELECT revision, subscriptions_version FROM svc_hold_object($1)",
+            };
+            self.fetch(sql, vec![id.into()]).await?
         };
-        let rows = self.fetch(sql, vec![id.into()]).await?;
         rows.first().map(|row| Ok(ObjectState { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
     }
 

@@ -55,6 +55,10 @@ pub(crate) struct Effects {
     pub(crate) consumers: BTreeSet<String>,
     /// The changes of the stored counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
+    /// Whether a statement of the transaction has changed a stored count by itself. Only Postgres has such statements.
+    pub(crate) has_counted: bool,
+    /// Whether the transaction was undone before its body ended. Only transactions of Postgres are.
+    pub(crate) is_given_up: bool,
     /// The changes of SQLite's search indexes. Postgres maintains its own indexes.
     pub(crate) search: Vec<SearchChange>,
     /// The new version of the schema, if it has changed.
@@ -285,6 +289,26 @@ impl Connection {
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_record(connection, &statement, columns),
             Inner::Postgres(session) => session.fetch_record(statement, columns).await,
+        }
+    }
+
+    /// Changes a record by a statement that selects the record afterwards and the record before, and returns both in this order.
+    /// Only Postgres has such statements.
+    pub async fn fetch_change(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<(Record, Record)>, DbError> {
+        trace_sql(&statement.sql);
+        match &mut self.inner {
+            Inner::Sqlite(_) => Err(DbError::Other("SQLite does not return the record before a change".into())),
+            Inner::Postgres(session) => session.fetch_change(statement, columns).await,
+        }
+    }
+
+    /// Undoes and ends the transaction, after one of its statements failed. On Postgres, a transaction that has failed reads
+    /// nothing. After this, the body may read what it needs to explain the failure. It cannot succeed any more.
+    pub async fn give_up(&mut self) -> Result<(), DbError> {
+        self.effects.is_given_up = true;
+        match &mut self.inner {
+            Inner::Sqlite(_) => Ok(()),
+            Inner::Postgres(session) => session.end("ROLLBACK").await,
         }
     }
 

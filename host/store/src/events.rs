@@ -130,8 +130,16 @@ fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
     row.text(index)?.parse().map_err(|error: std::num::ParseIntError| DbError::Other(error.into()))
 }
 
-const INSERT_EVENT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+/// The columns of an event, in the order of [`event_params`].
+macro_rules! event_columns {
+    () => {
+        "id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed"
+    };
+}
+pub(crate) const EVENT_COLUMNS: &str = event_columns!();
+
+const INSERT_EVENT: &str =
+    concat!("INSERT INTO svc_events (", event_columns!(), ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 
 /// The parameters of [`INSERT_EVENT`].
 fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
@@ -151,6 +159,15 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
 
 /// Payloads up to this number of bytes are packed on the calling thread.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
+
+/// The parameters of an event. A small payload is packed here. A large one is packed on another thread, because this one serves
+/// requests.
+pub(crate) async fn packed_params(event: NewEvent) -> Result<Vec<Param>, DbError> {
+    match event.payload.len() > INLINE_PACK_BYTES_MAX {
+        true => on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await,
+        false => Ok(event_params(&event, pack(&event.payload)?)),
+    }
+}
 
 /// The maximum number of bytes of the payloads of one commit's events.
 const COMMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -202,12 +219,7 @@ impl Connection {
     /// # Errors
     /// [`DbError::EventsTooLarge`] if the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
-        self.effects.emitted = self.emitted_with(&events)?;
-        for event in &events {
-            self.effects.topics.push(event.topic.clone());
-            let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());
-            self.effects.consumers.extend(living.map(|delivery| delivery.consumer.clone()));
-        }
+        self.note_events(&events)?;
         match self.inner {
             Inner::Sqlite(_) => {
                 for event in events {
@@ -217,6 +229,20 @@ impl Connection {
             }
             Inner::Postgres(_) => self.emit_on_postgres(events).await,
         }
+    }
+
+    /// Notes events for the commit, and counts them among those of the transaction.
+    ///
+    /// # Errors
+    /// [`DbError::EventsTooLarge`].
+    pub(crate) fn note_events(&mut self, events: &[NewEvent]) -> Result<(), DbError> {
+        self.effects.emitted = self.emitted_with(events)?;
+        for event in events {
+            self.effects.topics.push(event.topic.clone());
+            let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());
+            self.effects.consumers.extend(living.map(|delivery| delivery.consumer.clone()));
+        }
+        Ok(())
     }
 
     /// Whether the transaction may emit these events, after those that it has emitted so far.
@@ -274,11 +300,7 @@ impl Connection {
         if events.len() == 1
             && let Some(event) = events.pop_if(|event| event.deliveries.is_empty())
         {
-            // A small payload is packed here. A large one is packed on another thread, because this one serves requests.
-            let params = match event.payload.len() > INLINE_PACK_BYTES_MAX {
-                true => on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?,
-                false => event_params(&event, pack(&event.payload)?),
-            };
+            let params = packed_params(event).await?;
             return self.run(INSERT_EVENT, params).await.map(|_| ());
         }
         let (events, stored) = pack_all(events).await?;

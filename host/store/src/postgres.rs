@@ -17,7 +17,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::connection::{Connection, Inner};
-use crate::drivers::postgres::{Session, statement};
+use crate::drivers::postgres::{Away, Kept, Session, statement};
 use crate::error::DbError;
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
@@ -44,8 +44,9 @@ const CHEAP_READ: Duration = Duration::from_millis(25);
 /// One snapshot of the database for all statements of a read.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// How long a change of the schema waits for other transactions on its table, and how long it may run.
-const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
+/// A change of the schema waits only a short time for other transactions on its table, because all other transactions wait behind
+/// it. It may run for a long time.
+const BEGIN_SCHEMA: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
@@ -54,6 +55,8 @@ pub(crate) struct Postgres {
     /// The connections for callers. The places below decide which caller gets one.
     callers: PgPool,
     places: Arc<Places>,
+    /// The callers' connections that wait for the next caller, outside of their pool.
+    kept: Arc<Kept>,
     callers_connections_max: u32,
     /// The URL for connections outside the pools. It may contain a password.
     url: Arc<str>,
@@ -129,7 +132,8 @@ impl Postgres {
             waiting: WAITING_MAX,
             wait: PLACE_WAIT,
         });
-        Ok(Postgres { own, callers, places, callers_connections_max, url: url.into(), on_commit, has_trigrams })
+        let kept = Kept::new();
+        Ok(Postgres { own, callers, places, kept, callers_connections_max, url: url.into(), on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
@@ -143,18 +147,19 @@ impl Postgres {
 
     /// One of the service's own connections, or one for a caller.
     async fn session(&self, owner: &QuotaOwner) -> Result<Session> {
-        let (pool, place) = match owner.is_service() {
-            true => (&self.own, None),
-            false => {
-                let place = self.places.take(owner).await.map_err(|_| {
-                    let message = "Too many requests wait for the database, or too many of yours. Try again later.";
-                    Error::busy(message)
-                })?;
-                (&self.callers, Some(place))
-            }
+        if owner.is_service() {
+            let connection = self.own.acquire().await.map_err(statement::db_error)?;
+            return Ok(Session::new(Away::new(connection), None, None));
+        }
+        let place = self.places.take(owner).await.map_err(|_| {
+            let message = "Too many requests wait for the database, or too many of yours. Try again later.";
+            Error::busy(message)
+        })?;
+        let away = match self.kept.take() {
+            Some(away) => away,
+            None => Away::new(self.callers.acquire().await.map_err(statement::db_error)?),
         };
-        let connection = pool.acquire().await.map_err(statement::db_error)?;
-        Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false, _place: place })
+        Ok(Session::new(away, Some(Arc::clone(&self.kept)), Some(place)))
     }
 
     /// Runs a body that reads. A body with several statements names its tables in `one_moment`, and reads them in one snapshot of
@@ -218,11 +223,7 @@ impl Postgres {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
         let mut session = self.session(owner).await?;
-        session.begin("BEGIN").await?;
-        if is_schema {
-            // While this waits for a table, all other transactions wait behind it. So the wait is short.
-            session.run(SCHEMA_LOCK_TIMEOUT).await?;
-        }
+        session.begin_with_next(if is_schema { BEGIN_SCHEMA } else { "BEGIN" });
         let mut connection = Connection::new(Inner::Postgres(session));
         let answer = match body(&mut connection).await {
             Ok(answer) => answer,
@@ -233,6 +234,9 @@ impl Postgres {
                 return Err(error);
             }
         };
+        if connection.effects.is_given_up {
+            return Err(Error::internal("the body of a transaction that was undone succeeded"));
+        }
         if let Inner::Postgres(mut session) = connection.inner
             && let Err(error) = session.end(commit_with(&connection.effects.counts)).await
         {
@@ -253,7 +257,10 @@ impl Postgres {
     }
 
     pub(crate) async fn close(&self) {
-        tokio::join!(self.own.close(), self.callers.close());
+        // The pool waits for the connections that are away from it.
+        let callers = self.callers.close();
+        self.kept.end();
+        tokio::join!(self.own.close(), callers);
     }
 }
 

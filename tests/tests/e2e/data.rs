@@ -14,6 +14,7 @@ pub(crate) mod groups;
 pub(crate) mod reads;
 pub(crate) mod relationships;
 pub(crate) mod search;
+pub(crate) mod updates;
 pub(crate) mod upsert;
 
 use blockbase_tests::on_both_engines;

@@ -182,6 +182,12 @@ impl UpsertPlan {
     pub fn can_conflict(&self) -> bool {
         self.target.iter().all(|index| self.create.values[*index] != Value::Null)
     }
+
+    /// The change of an existing record.
+    pub fn change(&self) -> Change {
+        let set = |index: &usize| (*index, Assignment::Set(self.create.values[*index].clone()));
+        Change { assignments: self.overwrites.iter().map(set).collect(), stamp: self.stamp.clone() }
+    }
 }
 
 /// The text of a record in the search index of SQLite: its searchable values, folded and joined. `None` if there are none.

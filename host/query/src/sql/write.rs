@@ -129,15 +129,7 @@ pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
 pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     let object = &plan.create.object;
     let mut writer = Writer::new(dialect, object);
-    let tests: Vec<String> = plan
-        .target
-        .iter()
-        .map(|index| {
-            let column = &object.columns[*index];
-            let value = writer.bind(Param::of(column.ty, plan.create.values[*index].clone()));
-            format!("{} = {value}", quote(&column.name))
-        })
-        .collect();
+    let tests = writer.target_tests(plan);
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
@@ -158,6 +150,42 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
     writer.where_clause(&tests);
     writer.sql.push_str(" RETURNING ");
     writer.record_columns(object);
+    writer.finish()
+}
+
+/// Locks a record and changes it, with one statement of Postgres. Returns the row as it is afterwards, with its version, and then
+/// the row as it was when it was locked, with its version.
+pub fn lock_and_update(record: &RecordPlan, change: &Change) -> Statement {
+    change_locked(&record.object, change, |writer| writer.record_tests(record))
+}
+
+/// Does the same with the record that an upsert would change. Returns no row if there is none, or if the row policy excludes it.
+pub fn lock_and_overwrite(plan: &UpsertPlan) -> Statement {
+    change_locked(&plan.create.object, &plan.change(), |writer| {
+        let mut tests = writer.target_tests(plan);
+        tests.extend(writer.scope(&plan.create.object, &plan.scope));
+        tests
+    })
+}
+
+/// The source of the old row locks it. So it is never older than the row that is changed, even if other transactions change the
+/// row at the same time.
+fn change_locked(object: &Object, change: &Change, tests: impl FnOnce(&mut Writer) -> Vec<String>) -> Statement {
+    let mut writer = Writer::new(Dialect::Postgres, object);
+    writer.set(object, change);
+    // The old row's columns have names of their own. So all other names mean the changed table.
+    let names: Vec<String> = (0..=object.columns.len()).map(|index| format!("svc_before_{index}")).collect();
+    writer.sql.push_str(" FROM (SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    let tests = tests(&mut writer);
+    writer.where_clause(&tests);
+    let names = names.join(", ");
+    // The first column is the id.
+    writer.sql.push_str(&format!(" FOR UPDATE) AS svc_before ({names}) WHERE \"id\" = svc_before_0 RETURNING "));
+    writer.record_columns(object);
+    writer.sql.push_str(", ");
+    writer.sql.push_str(&names);
     writer.finish()
 }
 
@@ -357,8 +385,62 @@ impl Writer {
         self.sql.push_str(&format!("{at} = {now}, {by} = {actor}, {RAISED_VERSION}"));
     }
 
+    /// The tests that find the record with the same values in the target of an upsert.
+    fn target_tests(&mut self, plan: &UpsertPlan) -> Vec<String> {
+        let mut tests = Vec::with_capacity(plan.target.len());
+        for index in &plan.target {
+            let column = &plan.create.object.columns[*index];
+            let value = self.bind(Param::of(column.ty, plan.create.values[*index].clone()));
+            tests.push(format!("{} = {value}", quote(&column.name)));
+        }
+        tests
+    }
+
     fn version_test(&mut self, version: Option<i64>) -> Option<String> {
         let version = self.bind(Param::from(version?));
         Some(format!("{VERSION_COLUMN} = {version}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blockbase_schema::{Registry, StoredObject, TextBounds};
+    use serde_json::json;
+
+    use super::*;
+    use crate::access::Scope;
+    use crate::plan::Stamp;
+
+    #[test]
+    fn the_source_of_the_old_row_locks_it() {
+        let definition = json!({ "name": "task", "fields": [{ "name": "rank", "type": "integer" }] });
+        let definition = serde_json::from_value(definition).expect("a definition");
+        let task = StoredObject { id: 1, revision: 1, keys: vec![1], definition };
+        let registry = Registry::new(1, vec![task], Vec::new()).expect("a registry");
+        let object = Arc::clone(registry.object("task").expect("an object"));
+        let rank = object.column_index("rank").expect("a column");
+        let stamp = Stamp { actor_id: None, now: 0, texts: TextBounds { plain: 0, most: 0 } };
+        let change = Change { assignments: vec![(rank, Assignment::Add(Value::Integer(1)))], stamp };
+        let columns = object.columns.len();
+        let statement = lock_and_update(&RecordPlan { object, scope: Scope::All, id: uuid::Uuid::nil() }, &change);
+        let sql = statement.sql;
+        assert!(
+            sql.starts_with(r#"/* 1.1 */ UPDATE "task" SET "rank" = "rank" + $1, "updated_at" = $2, "updated_by" = $3, "#),
+            "{sql}"
+        );
+        assert!(sql.contains(r#"svc_version = svc_version + 1 FROM (SELECT "id", "#), "{sql}");
+        assert!(
+            sql.contains(r#", svc_version FROM "task" WHERE "id" = $4 FOR UPDATE) AS svc_before (svc_before_0, svc_before_1"#),
+            "{sql}"
+        );
+        assert!(sql.contains(&format!(r#"svc_before_{columns}) WHERE "id" = svc_before_0 RETURNING "id", "#)), "{sql}");
+        assert!(sql.ends_with(&format!(", svc_version, {}", names_of_before(columns))), "{sql}");
+        assert_eq!(statement.params.len(), 4);
+    }
+
+    fn names_of_before(columns: usize) -> String {
+        (0..=columns).map(|index| format!("svc_before_{index}")).collect::<Vec<_>>().join(", ")
     }
 }

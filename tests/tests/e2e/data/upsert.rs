@@ -105,6 +105,35 @@ on_both_engines! {
     }
 }
 
+on_both_engines! {
+    async fn a_new_record_comes_with_its_event_and_its_place_in_the_count(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let admin = server.admin().await;
+        assert_eq!(admin.post("/api/v1/objects", product()).await.status, 201);
+        let body = |sku: &str| json!({ "sku": sku, "title": sku, "region": "eu", "code": sku.len() });
+        let create = async |sku: &str| admin.post("/api/v1/data/product", body(sku)).await;
+        let upsert = async |sku: &str| admin.post("/api/v1/data/product?on_conflict=sku", body(sku)).await;
+        assert_eq!((create("a").await.status, upsert("bb").await.status, upsert("bb").await.status), (201, 201, 200));
+        create("a").await.expect_error(409, "unique_violation");
+        // The new record is in conflict with another one in the other unique target.
+        upsert("cc").await.expect_error(409, "unique_violation");
+        let counts = "SELECT (SELECT count(*) FROM product), \
+                      (SELECT CAST(sum(c.rows) AS BIGINT) FROM svc_counts c JOIN svc_objects o ON o.id = c.object_id \
+                      WHERE o.name = 'product'), \
+                      (SELECT count(*) FROM svc_events WHERE topic = 'data.product.created')";
+        assert_eq!(server.sql(counts).await, [["2", "2", "2"]]);
+        let mark = "after-the-new-records";
+        server.send(admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
+        let log = server.log_with(mark).await;
+        // Quotes are escaped in the log. Two of the statements fail.
+        let together = log.lines().filter(|line| line.contains(r#"INSERT INTO \"product\""#) && line.contains("svc_events")).count();
+        // Each upsert first changes the record that exists, and locks it.
+        let at_once = log.lines().filter(|line| line.contains(r#"UPDATE \"product\""#) && line.contains("FOR UPDATE")).count();
+        // On SQLite, a statement is no round trip.
+        assert_eq!((together, at_once), if engine == Engine::Postgres { (4, 3) } else { (0, 0) });
+    }
+}
+
 async fn a_hidden_record_is_not_changed(engine: Engine) {
     let server = ServerBuilder::new(engine).env("SVC_SIGNUP_ROLE", "member").start().await;
     let grants = json!([{ "resource": "product", "actions": ["create", "read", "update"], "rowPolicy": "own" }]);

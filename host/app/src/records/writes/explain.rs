@@ -3,14 +3,19 @@
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_query::plan::{Assignment, CreatePlan};
 use blockbase_query::{Action, Scope, sql};
-use blockbase_schema::{Code, Error, Object, Result, Value};
+use blockbase_schema::{Code, Error, Object, Reference, Result, Value};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
 use crate::outbox::record_events::WriteContext;
 
-/// Checks that the rows to which a row refers exist for the caller. A row that the caller may not read counts as missing. If the
-/// caller may read every row of an object, the engine's foreign keys check it.
+/// Whether the caller may read every row of the object that a reference leads to. Then the engine's foreign key checks it.
+pub(super) fn is_checked_by_engine(context: &WriteContext, reference: &Reference) -> bool {
+    let access = context.caller.access_to(&context.grant_context(), &reference.target, Action::Read);
+    access.is_ok_and(|access| *access.scope() == Scope::All)
+}
+
+/// Checks that the rows to which a row refers exist for the caller. A row that the caller may not read counts as missing.
 pub(super) async fn check_references(
     connection: &mut Connection,
     context: &WriteContext,
@@ -26,9 +31,11 @@ pub(super) async fn check_references(
         .collect();
     for (index, id) in given {
         let Some(reference) = &object.columns[index].reference else { continue };
+        if is_checked_by_engine(context, reference) {
+            continue;
+        }
         let access = context.caller.access_to(&context.grant_context(), &reference.target, Action::Read).ok();
         let is_there = match (access, context.registry.object(&reference.target)) {
-            (Some(access), _) if *access.scope() == Scope::All => true,
             (_, Some(target)) if context.new_records.contains(&(target.id, id)) => true,
             (Some(access), Some(target)) => {
                 let statement = sql::visible(connection.dialect(), target, access.scope(), vec![id]);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan};
 use blockbase_query::{Access, Dialect, Scope, sql};
 use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
-use blockbase_store::{Connection, DbError, NewEvent, Record};
+use blockbase_store::{Connection, DbError, NewEvent, NewRecord, Record};
 
 use super::answer::{Upserted, WriteAnswer};
-use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
+use super::explain::{broken_sum, check_references, explained, explained_new, is_checked_by_engine, values_after};
 use crate::base::topic::RecordOp;
 use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
@@ -101,16 +101,21 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
 pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
     let object = &plan.object;
     check_references(connection, context, object, plan.values.iter().enumerate()).await?;
-    let statement = sql::insert(connection.dialect(), object, &[&plan]);
-    if let Err(error) = connection.execute(statement).await {
+    let dialect = connection.dialect();
+    let new = new_record(dialect, context, &plan)?;
+    if let Err(error) = connection.insert_record(sql::insert(dialect, object, &[&plan]), new).await {
         return Err(explained_new(connection, context, &plan, None, error).await);
     }
-    connection.index_new_row(object.id, plan.search_document());
-    connection.count_rows(object.id, 1);
-    if let Some(event) = created_event(context, &plan)? {
-        connection.emit(event).await?;
-    }
     Ok(WriteAnswer::Created(answer_of(plan)))
+}
+
+/// What a new record needs besides its row.
+fn new_record(dialect: Dialect, context: &WriteContext, plan: &CreatePlan) -> Result<NewRecord> {
+    let document = match dialect {
+        Dialect::Sqlite => plan.search_document(),
+        Dialect::Postgres => None,
+    };
+    Ok(NewRecord { object_id: plan.object.id, document, event: created_event(context, plan)? })
 }
 
 pub(super) fn answer_of(plan: CreatePlan) -> RecordAnswer {
@@ -132,6 +137,12 @@ async fn update(
     let UpdatePlan { record: target, change } = plan;
     let object = &target.object;
     let dialect = connection.dialect();
+    if dialect == Dialect::Postgres && condition.is_none() && !change.assignments.is_empty() {
+        let columns = change.assignments.iter().map(|(index, _)| *index);
+        if is_changed_at_once(context, object, access, columns) {
+            return update_at_once(connection, &target, &change, context).await;
+        }
+    }
     let select = sql::get(dialect, &target, true);
     let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
@@ -153,10 +164,66 @@ async fn update(
         return if version.is_some() { Err(precondition_failed()) } else { Ok(WriteAnswer::Missing) };
     };
     context.touched.count(0, after.bytes())?;
-    if let Some(event) = record_change(connection, context, object, target.id, &before, &after)? {
+    updated(connection, context, &target, &before, after).await
+}
+
+/// Writes the event of an update, and makes its answer.
+async fn updated(
+    connection: &mut Connection,
+    context: &WriteContext,
+    RecordPlan { object, id, .. }: &RecordPlan,
+    before: &Record,
+    after: Record,
+) -> Result<WriteAnswer> {
+    if let Some(event) = record_change(connection, context, object, *id, before, &after)? {
         connection.emit(event).await?;
     }
-    Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, after)?))
+    Ok(WriteAnswer::Updated(RecordAnswer::new(object, *id, after)?))
+}
+
+/// Whether the server has nothing to check between the read that locks a record and the change of these columns.
+fn is_changed_at_once(
+    context: &WriteContext,
+    object: &Object,
+    access: &Access,
+    mut columns: impl Iterator<Item = usize>,
+) -> bool {
+    // A batch limits the size of its records before it changes them.
+    !context.is_batch
+        && matches!(access.scope(), Scope::All | Scope::Own(_))
+        && access.reads().is_empty()
+        && access.checks().is_none()
+        && columns.all(|index| object.columns[index].reference.as_ref().is_none_or(|known| is_checked_by_engine(context, known)))
+}
+
+/// Locks and changes a record with one statement of Postgres, because each statement is a round trip.
+async fn update_at_once(
+    connection: &mut Connection,
+    target: &RecordPlan,
+    change: &Change,
+    context: &mut WriteContext,
+) -> Result<WriteAnswer> {
+    let object = &target.object;
+    let (after, before) = match connection.fetch_change(sql::lock_and_update(target, change), &object.columns).await {
+        Ok(Some(changed)) => changed,
+        Ok(None) => return Ok(WriteAnswer::Missing),
+        Err(error @ (DbError::OutOfRange | DbError::Check { .. })) => {
+            let broken = broken_rule(connection, target, change).await;
+            return Err(broken.unwrap_or_else(|| error.on(object)));
+        }
+        Err(error) => return Err(explained(connection, context, object, error, &[], Some(target.id)).await),
+    };
+    context.touched.count(1, before.bytes() + after.bytes())?;
+    updated(connection, context, target, &before, after).await
+}
+
+/// The rule that a refused change breaks, if an atomic operator breaks it. The record decides about that. So it is read now, when
+/// the transaction that has failed is over.
+async fn broken_rule(connection: &mut Connection, target: &RecordPlan, change: &Change) -> Option<Error> {
+    connection.give_up().await.ok()?;
+    let select = sql::get(connection.dialect(), target, false);
+    let before = connection.fetch_record(select, &target.object.columns).await.ok()??;
+    broken_sum(&target.object, &before, &change.assignments)
 }
 
 /// Checks that the records to which a change refers exist for the caller.
@@ -202,6 +269,14 @@ async fn upsert(
     let object = &plan.create.object;
     let dialect = connection.dialect();
     let before = match plan.can_conflict() {
+        true if dialect == Dialect::Postgres
+            && is_changed_at_once(context, object, may_update, plan.overwrites.iter().copied()) =>
+        {
+            if let Some(overwritten) = overwrite_at_once(connection, &plan, context).await? {
+                return Ok(overwritten);
+            }
+            None
+        }
         true => {
             let select = sql::conflicting(dialect, &plan);
             connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?
@@ -225,7 +300,12 @@ async fn upsert(
     }
     let given: Vec<(usize, &Value)> = plan.overwrites.iter().map(|index| (*index, &plan.create.values[*index])).collect();
     check_references(connection, context, object, given).await?;
-    let after = match connection.fetch_record(sql::upsert(dialect, &plan), &object.columns).await {
+    let statement = sql::upsert(dialect, &plan);
+    let after = match &before {
+        Some(_) => connection.fetch_record(statement, &object.columns).await,
+        None => connection.upsert_new_record(statement, &object.columns, new_record(dialect, context, &plan.create)?).await,
+    };
+    let after = match after {
         Ok(after) => after.ok_or_else(hidden)?,
         Err(error) => {
             let besides = before.as_ref().and_then(|before| before.uuid(0));
@@ -233,25 +313,46 @@ async fn upsert(
         }
     };
     match before {
-        Some(before) => {
-            let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
-            if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
-                connection.emit(event).await?;
-            }
-            Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
-        }
+        Some(before) => overwritten(connection, context, object, &before, after).await,
         // Another transaction inserted the record between the two statements, so its values before the upsert are not known.
         None if dialect == Dialect::Postgres && after.tail() == Some(1) => {
             Err(Error::retry(Retry::Contended, "two upserts of one record"))
         }
         None => {
-            connection.index_new_row(object.id, plan.create.search_document());
-            connection.count_rows(object.id, 1);
-            if let Some(event) = created_event(context, &plan.create)? {
-                connection.emit(event).await?;
-            }
             context.made(object, may_create, vec![plan.create.id]);
             Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
         }
     }
+}
+
+/// Locks and changes the existing record of an upsert with one statement of Postgres. `None` if there is no such record, or if
+/// the caller may not change it.
+async fn overwrite_at_once(
+    connection: &mut Connection,
+    plan: &UpsertPlan,
+    context: &mut WriteContext,
+) -> Result<Option<Upserted>> {
+    let object = &plan.create.object;
+    let (after, before) = match connection.fetch_change(sql::lock_and_overwrite(plan), &object.columns).await {
+        Ok(Some(changed)) => changed,
+        Ok(None) => return Ok(None),
+        Err(error) => return Err(explained_new(connection, context, &plan.create, None, error).await),
+    };
+    context.touched.count_new(plan.create.json.len() + before.bytes())?;
+    overwritten(connection, context, object, &before, after).await.map(Some)
+}
+
+/// Writes the event of an upsert that changed a record, and makes its answer.
+async fn overwritten(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    before: &Record,
+    after: Record,
+) -> Result<Upserted> {
+    let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
+    if let Some(event) = record_change(connection, context, object, id, before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
 }

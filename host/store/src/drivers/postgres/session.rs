@@ -1,16 +1,18 @@
 //! A connection on which a body runs.
 
+use std::sync::Arc;
+
 use blockbase_query::Statement;
 use blockbase_quota::Place;
 use blockbase_schema::Column;
 use futures_util::TryStreamExt;
-use sqlx::pool::PoolConnection;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgQueryResult, PgRow};
-use sqlx::{AssertSqlSafe, Postgres as Driver};
 
+use super::kept::{Away, Kept};
 use super::statement;
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter, RecordsMax, SpooledRows};
+use crate::record::{ExtraValues, Page, Record, RecordWriter, RecordsMax, SpooledRows};
 use crate::row::Row;
 use crate::spool::{Spool, Unwanted};
 use crate::sql_trace::trace_sql;
@@ -20,43 +22,74 @@ const BYTES_A_TURN: usize = 256 * 1024;
 
 /// The connection on which a body runs. It belongs to a pool, and may have a transaction.
 pub(crate) struct Session {
-    /// `None` after it was returned to the pool or closed.
-    pub(crate) connection: Option<PoolConnection<Driver>>,
+    /// `None` after it was given back or closed.
+    away: Option<Away>,
+    /// The place where the connection waits for the next caller. `None` if it goes back to the pool.
+    kept: Option<Arc<Kept>>,
+    /// Whether a statement failed. The connection may be broken, so the pool has to look at it.
+    has_failed: bool,
     /// Whether a statement is running, or still has rows that were not read.
-    pub(crate) is_busy: bool,
-    pub(crate) in_transaction: bool,
+    is_busy: bool,
+    in_transaction: bool,
+    /// The statements that begin the transaction, until they are sent together with the first statement of the body.
+    unsent_begin: Option<&'static str>,
     /// The caller's place. It becomes free when the connection does.
-    pub(crate) _place: Option<Place>,
+    _place: Option<Place>,
 }
 
-/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
-/// server would have to wait for both.
+/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To give it back, the server
+/// would have to wait for both.
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && (self.is_busy || self.in_transaction)
-        {
-            drop(connection.detach());
+        let Some(away) = self.away.take() else { return };
+        if self.is_busy || self.in_transaction {
+            drop(away.connection.detach());
+        } else if let Some(kept) = self.kept.as_ref().filter(|_| !self.has_failed) {
+            kept.keep(away);
         }
     }
 }
 
 impl Session {
+    /// A connection for a body. A caller's connection waits in `kept` for the next caller afterwards.
+    pub(crate) fn new(away: Away, kept: Option<Arc<Kept>>, place: Option<Place>) -> Session {
+        Session {
+            away: Some(away),
+            kept,
+            has_failed: false,
+            is_busy: false,
+            in_transaction: false,
+            unsent_begin: None,
+            _place: place,
+        }
+    }
+
     fn driver(&mut self) -> Result<&mut sqlx::PgConnection, DbError> {
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
+        match &mut self.away {
+            Some(away) => Ok(&mut away.connection),
             None => Err(DbError::Other("the connection was given back".into())),
         }
+    }
+
+    /// Notes that a statement has ended.
+    fn ended<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, DbError> {
+        self.is_busy = false;
+        self.has_failed |= answer.is_err();
+        answer.map_err(statement::db_error)
     }
 
     /// Runs statements without parameters.
     pub(crate) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         let sql: String = sql.into();
         trace_sql(&sql);
+        let sql = self.after_begin(sql);
+        self.send(sql).await
+    }
+
+    async fn send(&mut self, sql: String) -> Result<(), DbError> {
         self.is_busy = true;
-        let ran = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await.map_err(statement::db_error);
-        self.is_busy = false;
-        ran.map(|_| ())
+        let ran: Result<PgQueryResult, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await;
+        self.ended(ran).map(|_| ())
     }
 
     pub(crate) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
@@ -70,7 +103,41 @@ impl Session {
         self.run(sql).await
     }
 
-    /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
+    /// Begins a transaction with the next statement. If that statement has no parameters, both need one round trip.
+    pub(crate) fn begin_with_next(&mut self, sql: &'static str) {
+        trace_sql(sql);
+        self.unsent_begin = Some(sql);
+    }
+
+    /// Whether the next statement begins the transaction.
+    pub(crate) fn begins_with_next(&self) -> bool {
+        self.unsent_begin.is_some()
+    }
+
+    /// Begins the transaction if its first statement was not sent yet. This is for statements with parameters: Postgres takes
+    /// each of them by itself.
+    async fn begin_first(&mut self) -> Result<(), DbError> {
+        match self.unsent_begin.take() {
+            Some(sql) => {
+                self.in_transaction = true;
+                self.send(sql.to_owned()).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Statements without parameters, after those that begin the transaction if they were not sent yet.
+    fn after_begin(&mut self, sql: String) -> String {
+        match self.unsent_begin.take() {
+            Some(begin) => {
+                self.in_transaction = true;
+                format!("{begin}; {sql}")
+            }
+            None => sql,
+        }
+    }
+
+    /// Ends the transaction, if there is one, and gives the connection back. The caller does not wait for it.
     pub(crate) fn end_later(mut self, sql: &'static str) {
         if self.in_transaction && !self.is_busy {
             tokio::spawn(async move { self.end(sql).await });
@@ -78,16 +145,20 @@ impl Session {
     }
 
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        let is_plain = statement.params.is_empty();
-        let arguments = statement::arguments(statement.params)?;
+        let Statement { mut sql, params } = statement;
+        let is_plain = params.is_empty();
+        let arguments = statement::arguments(params)?;
+        match is_plain {
+            true => sql = self.after_begin(sql),
+            false => self.begin_first().await?,
+        }
         self.is_busy = true;
         let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
             // Definitions are not prepared, because they would only fill the statement cache.
-            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()?).await,
-            false => sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()?).await,
+            true => sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await,
+            false => sqlx::query_with(AssertSqlSafe(sql), arguments).execute(self.driver()?).await,
         };
-        self.is_busy = false;
-        Ok(answer.map_err(statement::db_error)?.rows_affected())
+        Ok(self.ended(answer)?.rows_affected())
     }
 
     /// Gives each row to `take` when it arrives, so that only few rows are in memory. If `take` fails, the rest is not read and the
@@ -98,6 +169,7 @@ impl Session {
         mut take: impl FnMut(&PgRow) -> Result<usize, DbError>,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
+        self.begin_first().await?;
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
         let mut bytes_of_turn = 0;
@@ -107,8 +179,7 @@ impl Session {
                 Ok(None) => break,
                 Err(error) => {
                     drop(rows);
-                    self.is_busy = false;
-                    return Err(statement::db_error(error));
+                    return self.ended(Err(error));
                 }
             }
             if bytes_of_turn > BYTES_A_TURN {
@@ -129,6 +200,15 @@ impl Session {
         })
         .await?;
         Ok(found)
+    }
+
+    /// The rows of a statement that contains its values. If it is the first one of a transaction, both need one round trip.
+    pub(crate) async fn fetch_plain(&mut self, sql: String) -> Result<Vec<Row>, DbError> {
+        trace_sql(&sql);
+        let sql = self.after_begin(sql);
+        self.is_busy = true;
+        let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(self.driver()?).await;
+        self.ended(found)?.iter().map(statement::system_row).collect()
     }
 
     pub(crate) async fn fetch_json(
@@ -161,6 +241,7 @@ impl Session {
         spool: &Spool,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
+        self.begin_first().await?;
         // The connection stays busy until all rows are read. So a failure in between closes it.
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
@@ -192,6 +273,29 @@ impl Session {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
                 let extra = statement::extra(row, columns.len())?;
                 found = Some(writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+            }
+            Ok(0)
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// The record after a change and the record before it. The statement selects the columns and the version of both.
+    pub(crate) async fn fetch_change(
+        &mut self,
+        statement: Statement,
+        columns: &[Column],
+    ) -> Result<Option<(Record, Record)>, DbError> {
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let mut found = None;
+        self.each_row(statement, |row| {
+            if found.is_none() {
+                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+                let record = |first: usize| -> Result<Record, DbError> {
+                    let extra = ExtraValues { first: statement::number(row, first + columns.len())?, tail: None };
+                    writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, first + index))
+                };
+                found = Some((record(0)?, record(columns.len() + 1)?));
             }
             Ok(0)
         })

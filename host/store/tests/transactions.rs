@@ -1,0 +1,214 @@
+//! Transactions on both engines: each is whole, whatever its first statement is, and leaves nothing behind on its connection.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::sync::Arc;
+
+use blockbase_quota::QuotaOwner;
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, Location, ReadCost, Reader, Service, Store, Writer};
+use blockbase_tests::{Engine, on_both_engines, until};
+use futures_util::future::BoxFuture;
+
+/// A caller who may do everything.
+struct Caller;
+
+impl Reader for Caller {
+    fn owner(&self) -> QuotaOwner {
+        QuotaOwner::User("ann".into())
+    }
+
+    fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+impl Writer for Caller {
+    fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+/// The one integer that a query of the service returns.
+async fn integer(store: &Store, sql: &'static str) -> i64 {
+    let rows = store.read_as_service(ReadCost::Rows, move |connection| {
+        Box::pin(async move { Ok(connection.fetch(sql, Vec::new()).await?[0].integer(0)?) })
+    });
+    rows.await.unwrap()
+}
+
+/// A store with a table `written`. On Postgres, it has one connection for callers. The directory has to outlive the store.
+async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
+    let place = tempfile::tempdir().unwrap();
+    let location = match engine {
+        Engine::Sqlite => Location::Sqlite { file: place.path().join("svc.db") },
+        Engine::Postgres => Location::Postgres { url: blockbase_tests::new_database().await },
+    };
+    let store = Store::open(location, Some(2), Arc::new(|_| ())).await.unwrap();
+    let defined = store.write_schema(Service, |connection| {
+        Box::pin(async move { Ok(connection.define("CREATE TABLE written (n BIGINT)".to_owned()).await?) })
+    });
+    defined.await.unwrap();
+    (store, place)
+}
+
+/// The number of rows in `written`.
+async fn count(store: &Store) -> i64 {
+    integer(store, "SELECT count(*) FROM written").await
+}
+
+/// The first statement of a transaction.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    WithoutValues,
+    WithValues,
+    Query,
+    Hold,
+    Savepoint,
+}
+
+impl First {
+    /// Runs the statement, and returns how many rows it writes.
+    async fn run(self, connection: &mut Connection) -> Result<i64> {
+        match self {
+            First::WithoutValues => connection.run("INSERT INTO written VALUES (1)", Vec::new()).await?,
+            First::WithValues => connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?,
+            First::Query => {
+                connection.fetch("SELECT n FROM written", Vec::new()).await?;
+                return Ok(0);
+            }
+            First::Hold => {
+                assert!(connection.hold_object(999_999).await?.is_none(), "there is no such object");
+                return Ok(0);
+            }
+            First::Savepoint => {
+                connection.savepoint().await?;
+                return Ok(0);
+            }
+        };
+        Ok(1)
+    }
+}
+
+on_both_engines! {
+    async fn a_transaction_is_whole_whatever_its_first_statement_is(engine: Engine) {
+        let (store, _place) = store(engine).await;
+        for first in [First::WithoutValues, First::WithValues, First::Query, First::Hold, First::Savepoint] {
+            let before = count(&store).await;
+            let undone = store.write(Service, move |connection| {
+                Box::pin(async move {
+                    first.run(connection).await?;
+                    connection.run("INSERT INTO written VALUES ($1)", vec![2_i64.into()]).await?;
+                    Err::<(), _>(Error::invalid_request("undone"))
+                })
+            });
+            assert_eq!(undone.await.unwrap_err().message, "undone", "{first:?}");
+            assert_eq!(count(&store).await, before, "{first:?}");
+            let written = store.write(Service, move |connection| {
+                Box::pin(async move {
+                    let written = first.run(connection).await?;
+                    connection.run("INSERT INTO written VALUES ($1)", vec![2_i64.into()]).await?;
+                    Ok(written + 1)
+                })
+            });
+            let written = written.await.unwrap();
+            assert_eq!(count(&store).await, before + written, "{first:?}");
+        }
+        store.close().await;
+    }
+
+    async fn a_transaction_may_have_no_statement_or_fail_with_its_first_one(engine: Engine) {
+        let (store, _place) = store(engine).await;
+        // There are more rounds than connections.
+        for round in 0..5 {
+            store.write(Service, |_| Box::pin(async { Ok(()) })).await.unwrap();
+            let nothing = store.write(Service, |_| Box::pin(async { Err::<(), _>(Error::invalid_request("nothing")) }));
+            assert_eq!(nothing.await.unwrap_err().message, "nothing");
+            let without_values = store.write(Service, |connection| {
+                Box::pin(async move { Ok(connection.run("INSERT INTO missing VALUES (1)", Vec::new()).await?) })
+            });
+            without_values.await.unwrap_err();
+            let with_values = store.write(Service, |connection| {
+                Box::pin(async move { Ok(connection.run("INSERT INTO missing VALUES ($1)", vec![1_i64.into()]).await?) })
+            });
+            with_values.await.unwrap_err();
+            let written = store.write(Service, |connection| {
+                Box::pin(async move { Ok(connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?) })
+            });
+            assert_eq!((written.await.unwrap(), count(&store).await), (1, round + 1));
+        }
+        store.close().await;
+    }
+}
+
+/// Postgres' process of the connection on which a caller's read runs.
+async fn process(store: &Store) -> i64 {
+    let read = store.read_rows(Caller, None, |connection| {
+        Box::pin(async move { Ok(connection.fetch("SELECT pg_backend_pid()", Vec::new()).await?[0].integer(0)?) })
+    });
+    read.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_use_a_connection_one_after_the_other() {
+    let (store, _place) = store(Engine::Postgres).await;
+    let first = process(&store).await;
+    for round in 0..5 {
+        let written = store.write(Caller, |connection| {
+            Box::pin(async move { Ok(connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?) })
+        });
+        assert_eq!(written.await.unwrap(), 1);
+        let undone = store.write(Caller, |connection| {
+            Box::pin(async move {
+                connection.run("INSERT INTO written VALUES ($1)", vec![1_i64.into()]).await?;
+                Err::<(), _>(Error::invalid_request("undone"))
+            })
+        });
+        undone.await.unwrap_err();
+        let failed = store.read_rows(Caller, None, |connection| {
+            Box::pin(async move { Ok(connection.fetch("SELECT n FROM missing", Vec::new()).await?.len()) })
+        });
+        failed.await.unwrap_err();
+        let scanned = store.scan(Caller, (), |connection| {
+            Box::pin(async move { Ok(connection.fetch("SELECT n FROM written", Vec::new()).await?.len()) })
+        });
+        assert_eq!(i64::try_from(scanned.await.unwrap()).unwrap(), round + 1);
+        assert_eq!((process(&store).await, count(&store).await), (first, round + 1));
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_of_an_abandoned_statement_is_closed() {
+    let (store, _place) = store(Engine::Postgres).await;
+    let first = process(&store).await;
+    let mut sleep = Box::pin(store.read_rows(Caller, None, |connection| {
+        Box::pin(async move { Ok(connection.fetch("SELECT 1::bigint FROM pg_sleep(60)", Vec::new()).await?.len()) })
+    }));
+    let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    tokio::select! {
+        slept = &mut sleep => panic!("it did not wait: {slept:?}"),
+        () = until("the statement runs", async || integer(&store, sleeping).await == 1) => {}
+    }
+    drop(sleep);
+    assert_ne!(process(&store).await, first);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_store_has_no_connections() {
+    let url = blockbase_tests::new_database().await;
+    let open = async || Store::open(Location::Postgres { url: url.clone() }, Some(2), Arc::new(|_| ())).await.unwrap();
+    let (closed, other) = (open().await, open().await);
+    process(&closed).await;
+    process(&other).await;
+    closed.close().await;
+    let reading = closed
+        .read_rows(Caller, None, |connection| Box::pin(async move { Ok(connection.fetch("SELECT 1", Vec::new()).await?.len()) }));
+    reading.await.unwrap_err();
+    // Each store has one connection for callers and one of its own.
+    let connections =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'blockbase'";
+    until("two connections are left", async || integer(&other, connections).await == 2).await;
+    other.close().await;
+}
