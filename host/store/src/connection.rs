@@ -58,7 +58,7 @@ pub(crate) struct Effects {
     /// Whether a statement of the transaction has changed a stored count by itself. Only Postgres has such statements.
     pub(crate) has_counted: bool,
     /// Whether the transaction was undone before its body ended. Only transactions of Postgres are.
-    pub(crate) is_given_up: bool,
+    pub(crate) is_undone: bool,
     /// The changes of SQLite's search indexes. Postgres maintains its own indexes.
     pub(crate) search: Vec<SearchChange>,
     /// The new version of the schema, if it has changed.
@@ -304,8 +304,8 @@ impl Connection {
 
     /// Undoes and ends the transaction, after one of its statements failed. On Postgres, a transaction that has failed reads
     /// nothing. After this, the body may read what it needs to explain the failure. It cannot succeed any more.
-    pub async fn give_up(&mut self) -> Result<(), DbError> {
-        self.effects.is_given_up = true;
+    pub async fn undo(&mut self) -> Result<(), DbError> {
+        self.effects.is_undone = true;
         match &mut self.inner {
             Inner::Sqlite(_) => Ok(()),
             Inner::Postgres(session) => session.end("ROLLBACK").await,

@@ -234,7 +234,7 @@ impl Postgres {
                 return Err(error);
             }
         };
-        if connection.effects.is_given_up {
+        if connection.effects.is_undone {
             return Err(Error::internal("the body of a transaction that was undone succeeded"));
         }
         if let Inner::Postgres(mut session) = connection.inner

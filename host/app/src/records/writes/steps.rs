@@ -220,7 +220,7 @@ async fn update_at_once(
 /// The rule that a refused change breaks, if an atomic operator breaks it. The record decides about that. So it is read now, when
 /// the transaction that has failed is over.
 async fn broken_rule(connection: &mut Connection, target: &RecordPlan, change: &Change) -> Option<Error> {
-    connection.give_up().await.ok()?;
+    connection.undo().await.ok()?;
     let select = sql::get(connection.dialect(), target, false);
     let before = connection.fetch_record(select, &target.object.columns).await.ok()??;
     broken_sum(&target.object, &before, &change.assignments)
