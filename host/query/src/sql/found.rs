@@ -18,8 +18,7 @@ use uuid::Uuid;
 use super::param::{Param, Statement};
 use super::read::{limit_of, order_keys, rows_at_places};
 use super::related::{
-    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_links, is_plain, is_repeatable, is_single, lead_of_page, leads,
-    parts_of,
+    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_links, is_plain, is_repeatable, lead_of_page, leads, parts_of,
 };
 use super::sample::sampled;
 use super::writer::{Place, Way, Writer};
@@ -143,11 +142,7 @@ fn led_by(dialect: Dialect, plan: &ListPlan) -> Option<usize> {
     if dialect != Dialect::Sqlite || is_searched || is_masked || !is_repeatable(parts) {
         return None;
     }
-    // At most one row meets a condition on a single row, or the rows of one key. The index of the key leads to these.
-    match parts.iter().any(|part| is_single(object, part)) {
-        true => None,
-        false => lead_of_page(object, parts),
-    }
+    lead_of_page(object, parts)
 }
 
 /// The same, and the condition itself, if it is on one relation.

@@ -135,13 +135,7 @@ impl Writer {
         if is_searched || is_by_row || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
             return self.selection_tests(object, selection);
         }
-        // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the
-        // order of the page.
-        let is_single = parts.iter().any(|part| is_single(object, part));
-        let rows = match is_single || lead_of_page(object, parts).is_none() {
-            true => None,
-            false => Some(self.bind(Param::from(rows))),
-        };
+        let rows = lead_of_page(object, parts).map(|_| self.bind(Param::from(rows)));
         let probed = rows.map(|rows| {
             let found = self.probe(object, selection, page, &rows);
             (rows, found)
@@ -513,7 +507,7 @@ pub(super) fn is_plain(condition: &Condition) -> bool {
 }
 
 /// Whether an index leads to the rows that meet a condition, and these are at most one row, or the rows of one key.
-pub(super) fn is_single(object: &Object, condition: &Condition) -> bool {
+fn is_single(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Related(related) => !is_negated(related) && is_of_one(related, &related.condition),
         condition => is_of_one_row(object, condition),
@@ -543,6 +537,11 @@ pub(super) fn leads(object: &Object, condition: &Condition) -> bool {
 
 /// The index of the condition that leads a page to its rows through related rows.
 pub(super) fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
+    // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the order of
+    // the page.
+    if parts.iter().any(|part| is_single(object, part)) {
+        return None;
+    }
     leading(parts).or_else(|| parts.iter().position(|part| leads(object, part) && !is_plain(part)))
 }
 
