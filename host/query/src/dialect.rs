@@ -52,7 +52,10 @@ impl Dialect {
     /// SQL that tests whether any element of a list column meets `test`, which is SQL over `item`.
     pub(crate) fn any_element(self, column: &str, test: impl Fn(&str) -> String) -> String {
         match self {
-            Dialect::Sqlite => format!("EXISTS (SELECT 1 FROM json_each({column}) AS svc_item WHERE {})", test("svc_item.value")),
+            // Without a limit, SQLite would join the elements. Then an OFFSET would skip joined rows instead of rows.
+            Dialect::Sqlite => {
+                format!("EXISTS (SELECT 1 FROM json_each({column}) AS svc_item WHERE {} LIMIT 1)", test("svc_item.value"))
+            }
             Dialect::Postgres => format!("EXISTS (SELECT 1 FROM unnest({column}) AS svc_item WHERE {})", test("svc_item")),
         }
     }

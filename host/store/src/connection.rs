@@ -55,7 +55,7 @@ pub(crate) struct Effects {
     pub(crate) consumers: BTreeSet<String>,
     /// The changes of the stored counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
-    /// Whether a statement of the transaction has changed a stored count by itself. Only Postgres has such statements.
+    /// Whether a statement of the transaction was one that also changes a stored count. Only Postgres has such statements.
     pub(crate) has_counted: bool,
     /// Whether the transaction was undone before its body ended. Only transactions of Postgres are.
     pub(crate) is_undone: bool,
@@ -273,7 +273,10 @@ impl Connection {
 
     /// Undoes everything since the savepoint, also what was done since later ones.
     pub async fn back_to_savepoint(&mut self, savepoint: &Savepoint) -> Result<(), DbError> {
-        self.on_postgres(&format!("ROLLBACK TO SAVEPOINT svc_step_{}", savepoint.number)).await
+        match &mut self.inner {
+            Inner::Sqlite(_) => Ok(()),
+            Inner::Postgres(session) => session.undo(format!("ROLLBACK TO SAVEPOINT svc_step_{}", savepoint.number)).await,
+        }
     }
 
     async fn on_postgres(&mut self, sql: &str) -> Result<(), DbError> {
@@ -302,13 +305,15 @@ impl Connection {
         }
     }
 
-    /// Undoes and ends the transaction, after one of its statements failed. On Postgres, a transaction that has failed reads
-    /// nothing. After this, the body may read what it needs to explain the failure. It cannot succeed any more.
+    /// Undoes a transaction of Postgres, after one of its statements failed. Such a transaction reads nothing any more. After this,
+    /// the body may read what it needs to explain the failure. It cannot succeed.
     pub async fn undo(&mut self) -> Result<(), DbError> {
-        self.effects.is_undone = true;
         match &mut self.inner {
-            Inner::Sqlite(_) => Ok(()),
-            Inner::Postgres(session) => session.end("ROLLBACK").await,
+            Inner::Sqlite(_) => Err(DbError::Other("SQLite reads in a transaction after a failure".into())),
+            Inner::Postgres(session) => {
+                self.effects.is_undone = true;
+                session.undo("ROLLBACK; BEGIN READ ONLY").await
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! The insert of a record, with its event and its place in the stored count of its object.
 //!
-//! On Postgres, all of them are one statement, because each statement is a round trip. The parts depend on each other, so that
-//! Postgres runs them in this order: the row, then the event, then its deliveries. The event must not get its number before the
-//! transaction has written something. Otherwise the transaction might be younger than the feed believes.
+//! On Postgres, all of them are one statement, because each statement is a round trip. The event and the count depend on the row,
+//! and the deliveries on the event, so Postgres writes the row first. The event must not get its number before the transaction has
+//! written something. Otherwise the transaction might be younger than the feed believes.
 
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ impl Connection {
     }
 
     /// The statement `row`, which inserts a record and returns it, together with what belongs to the record. Also returns whether
-    /// the statement counts the record. Only the first one of a transaction does. The commit counts the further ones, so that all
-    /// of them together add one row to the counts.
+    /// the statement counts the record. Only the first one of a transaction does. The commit counts the further ones, so that a
+    /// transaction adds two rows at most to the counts of an object.
     async fn joined(&mut self, row: Statement, new: NewRecord) -> Result<(Statement, bool), DbError> {
         let Statement { sql: row, mut params } = row;
         let mut sql = format!("WITH svc_row AS ({row})");

@@ -238,7 +238,7 @@ impl Postgres {
             return Err(Error::internal("the body of a transaction that was undone succeeded"));
         }
         if let Inner::Postgres(mut session) = connection.inner
-            && let Err(error) = session.end(commit_with(&connection.effects.counts)).await
+            && let Err(error) = session.commit(commit_with(&connection.effects.counts)).await
         {
             session.end_later("ROLLBACK");
             return Err(error.into());

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, Location, ReadCost, Reader, Service, Store, Writer};
 use blockbase_tests::{Engine, on_both_engines, until};
 use futures_util::future::BoxFuture;
@@ -30,11 +31,12 @@ impl Writer for Caller {
 }
 
 /// The one integer that a query of the service returns.
-async fn integer(store: &Store, sql: &'static str) -> i64 {
-    let rows = store.read_as_service(ReadCost::Rows, move |connection| {
-        Box::pin(async move { Ok(connection.fetch(sql, Vec::new()).await?[0].integer(0)?) })
+async fn integer(store: &Store, sql: impl Into<String>) -> i64 {
+    let statement = Statement { sql: sql.into(), params: Vec::new() };
+    let read = store.read_as_service(ReadCost::Rows, move |connection| {
+        Box::pin(async move { Ok(connection.fetch_integer(statement).await?) })
     });
-    rows.await.unwrap()
+    read.await.unwrap()
 }
 
 /// A store with a table `written`. On Postgres, it has one connection for callers. The directory has to outlive the store.
@@ -175,6 +177,59 @@ async fn callers_use_a_connection_one_after_the_other() {
         assert_eq!(i64::try_from(scanned.await.unwrap()).unwrap(), round + 1);
         assert_eq!((process(&store).await, count(&store).await), (first, round + 1));
     }
+    store.close().await;
+}
+
+/// Two processes whose connections callers use at the same time.
+async fn two_processes(store: &Store) -> [i64; 2] {
+    let meet = Arc::new(tokio::sync::Barrier::new(2));
+    let process = || {
+        let meet = Arc::clone(&meet);
+        store.read_rows(Caller, None, move |connection| {
+            let meet = Arc::clone(&meet);
+            Box::pin(async move {
+                let rows = connection.fetch("SELECT pg_backend_pid()", Vec::new()).await?;
+                meet.wait().await;
+                Ok(rows[0].integer(0)?)
+            })
+        })
+    };
+    let (one, other) = tokio::join!(process(), process());
+    [one.unwrap(), other.unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_that_was_used_last_is_used_next() {
+    let url = blockbase_tests::new_database().await;
+    let store = Store::open(Location::Postgres { url }, Some(8), Arc::new(|_| ())).await.unwrap();
+    let two = two_processes(&store).await;
+    assert_ne!(two[0], two[1]);
+    // A pool would give its connections in turns.
+    let last = process(&store).await;
+    assert!(two.contains(&last), "{last} {two:?}");
+    for _ in 0..5 {
+        assert_eq!(process(&store).await, last);
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_notices_that_the_connections_are_broken() {
+    let url = blockbase_tests::new_database().await;
+    let store = Store::open(Location::Postgres { url }, Some(8), Arc::new(|_| ())).await.unwrap();
+    let two = two_processes(&store).await;
+    for process in two {
+        integer(&store, format!("SELECT count(pg_terminate_backend({process})) FROM pg_stat_activity")).await;
+    }
+    let alive = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({}, {})", two[0], two[1]);
+    until("the connections are broken", async || integer(&store, alive.clone()).await == 0).await;
+    let read = || {
+        store.read_rows(Caller, None, |connection| {
+            Box::pin(async move { Ok(connection.fetch("SELECT 1", Vec::new()).await?.len()) })
+        })
+    };
+    assert_eq!(read().await.unwrap_err().code, Code::Unavailable);
+    assert!(!two.contains(&process(&store).await));
     store.close().await;
 }
 

@@ -9,8 +9,8 @@
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
 //!   page.
 //!
-//! If neither finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one statement
-//! chooses between further ways while it runs ([`super::related`]).
+//! If neither finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one
+//! statement chooses between further ways while it runs ([`super::related`]).
 
 use blockbase_schema::{Object, RelationShape, system};
 use uuid::Uuid;
@@ -108,7 +108,7 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     if limit.saturating_add(offset) > most || !is_in_order_of_index(plan) || is_led_by_links(object, conditions) {
         return None;
     }
-    let mut writer = Writer::new(dialect, object);
+    let mut writer = Writer::of_page(dialect, plan);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
@@ -157,7 +157,7 @@ fn led_by_related(dialect: Dialect, plan: &ListPlan) -> Option<(usize, &Related)
 /// Reads the rows of a page that was found, or of a part of it.
 pub(super) fn rows(plan: &ListPlan, part: &Part, found: &Found, limit: i64) -> Option<Statement> {
     let object = &plan.object;
-    let mut writer = Writer::new(Dialect::Sqlite, object);
+    let mut writer = Writer::of_page(Dialect::Sqlite, plan);
     writer.sql.push_str("SELECT ");
     writer.columns(object, plan.columns.iter().chain(&plan.hidden).copied());
     writer.sql.push_str(" FROM (");

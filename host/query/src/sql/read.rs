@@ -87,7 +87,7 @@ pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Opti
 }
 
 fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
-    let mut writer = Writer::new(dialect, &plan.object);
+    let mut writer = Writer::of_page(dialect, plan);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
     for (number, name) in names.iter().enumerate() {

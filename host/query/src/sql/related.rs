@@ -9,13 +9,14 @@
 //! both ways and small probes, and choose a way while they run:
 //!
 //! - A statement that needs all rows makes lists, unless a sample has shown that all rows are judged in less time by row
-//!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no list
-//!   is made for a statement whose other tests leave few rows.
+//!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no
+//!   list is made for a statement whose other tests leave few rows.
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
-//! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by row. So
-//!   either few rows meet the condition, or they are late in the order. The statement looks for the related rows that meet one of
-//!   its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first rows of each in
-//!   the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the page is full.
+//! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by
+//!   row. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
+//!   meet one of its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first
+//!   rows of each in the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the
+//!   page is full.
 //!
 //! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
 //! row is compared.
@@ -426,7 +427,9 @@ impl Writer {
             (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
-        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests})")
+        // SQLite joins the rows of an EXISTS that has no limit. Then an OFFSET skips joined rows instead of rows.
+        let limit = if self.dialect == Dialect::Sqlite && self.skips_rows { " LIMIT 1" } else { "" };
+        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{limit})")
     }
 
     /// The column that leads from a row to the related rows, as a subquery names it.
@@ -537,8 +540,8 @@ pub(super) fn leads(object: &Object, condition: &Condition) -> bool {
 
 /// The index of the condition that leads a page to its rows through related rows.
 pub(super) fn lead_of_page(object: &Object, parts: &[Condition]) -> Option<usize> {
-    // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the order of
-    // the page.
+    // At most one row meets a condition on a single row, or the rows of one key. The index of the key contains these in the order
+    // of the page.
     if parts.iter().any(|part| is_single(object, part)) {
         return None;
     }

@@ -21,6 +21,7 @@
 //! With the stored numbers of rows, the two counts give the costs of both ways. The sample has a fixed size. For each of its
 //! rows, the statement reads the first related rows of the same key, and it does this only if enough of the sample meets the
 //! condition, and if there are many related rows. The decision changes how the rows are found, and never which rows are found.
+//! Its places depend only on the first and the last row, so who creates the rows can make it choose the slower way.
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
 //! search narrow the rows, or if the condition follows further relations or has very many values. There is none for links: their
@@ -129,7 +130,7 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
 pub(super) fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Related, usize)> {
     let [part] = selection.conditions.as_slice() else { return None };
     let Condition::Related(related) = part else { return None };
-    let RelationShape::Reverse { column, .. } = related.shape else { return None };
+    let RelationShape::Reverse { column, is_single: false } = related.shape else { return None };
     let policy = match &related.scope {
         Scope::All => None,
         Scope::Where(policy) => Some(&**policy),

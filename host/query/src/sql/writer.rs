@@ -10,7 +10,7 @@ use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
-use crate::plan::{CreatePlan, NamePlan, RecordPlan, SearchBy, Selection};
+use crate::plan::{CreatePlan, ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 use crate::predicate::{Comparison, Predicate, Test};
 
 pub(super) struct Writer {
@@ -23,6 +23,8 @@ pub(super) struct Writer {
     pub(super) way: Way,
     /// Whether the statement reads only few rows, no matter how many rows the conditions exclude.
     pub(super) looks_at_few: bool,
+    /// Whether the statement skips rows, with an OFFSET that is not 0.
+    pub(super) skips_rows: bool,
     /// Whether the tested row is an image of a record that may no longer exist.
     pub(super) judges_image: bool,
     /// The test of the rows at which the statement begins. `None` if it begins with the first row.
@@ -114,11 +116,17 @@ impl Writer {
             related_tables: 0,
             way: Way::ByRow,
             looks_at_few: false,
+            skips_rows: false,
             judges_image: false,
             beginning: None,
             seen: Vec::new(),
             tables: Vec::new(),
         }
+    }
+
+    /// A statement that reads a page of a list.
+    pub(super) fn of_page(dialect: Dialect, plan: &ListPlan) -> Writer {
+        Writer { skips_rows: plan.paging.offset > 0, ..Writer::new(dialect, &plan.object) }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {

@@ -126,7 +126,8 @@ on_both_engines! {
         server.send(admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
         let log = server.log_with(mark).await;
         // Quotes are escaped in the log. Two of the statements fail.
-        let together = log.lines().filter(|line| line.contains(r#"INSERT INTO \"product\""#) && line.contains("svc_events")).count();
+        let is_one = |line: &&str| line.contains(r#"INSERT INTO \"product\""#) && line.contains("svc_events");
+        let together = log.lines().filter(is_one).count();
         // Each upsert first changes the record that exists, and locks it.
         let at_once = log.lines().filter(|line| line.contains(r#"UPDATE \"product\""#) && line.contains("FOR UPDATE")).count();
         // On SQLite, a statement is no round trip.

@@ -45,6 +45,8 @@ struct Beside {
     least: Option<i64>,
     search: Option<&'static str>,
     sort: Option<&'static str>,
+    /// The number of rows that a page skips. Only [`Surface::RestPage`] has it.
+    skipped: usize,
 }
 
 impl Beside {
@@ -52,6 +54,7 @@ impl Beside {
         let mut sometimes = || random.u8(0..6) == 0;
         let (is_filtered, is_searched, is_sorted) = (sometimes(), sometimes(), sometimes());
         Beside {
+            skipped: random.usize(1..6),
             least: random.choice([-1, 0, 7]).filter(|_| is_filtered),
             search: random.choice(TERMS).filter(|_| is_searched),
             sort: random.choice(["f_text", "-f_integer,f_text", "updated_by,-id"]).filter(|_| is_sorted),
@@ -104,6 +107,8 @@ impl Question<'_> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Surface {
     RestList,
+    /// A list that skips some rows.
+    RestPage,
     RestQuery,
     Aggregate,
     Export,
@@ -177,8 +182,9 @@ struct Expected {
 }
 
 impl Surface {
-    const ALL: [Surface; 11] = [
+    const ALL: [Surface; 12] = [
         Surface::RestList,
+        Surface::RestPage,
         Surface::RestQuery,
         Surface::Aggregate,
         Surface::Export,
@@ -206,7 +212,7 @@ impl Surface {
             Surface::Graphql => ask_graphql(run, object, question).await,
             Surface::Block => Some(ask_block(run.server, object, question).await),
             Surface::Export => self.ask_rest(run.server, object, question).await.map(exported),
-            Surface::RestList | Surface::RestQuery | Surface::Aggregate => {
+            Surface::RestList | Surface::RestPage | Surface::RestQuery | Surface::Aggregate => {
                 self.ask_rest(run.server, object, question).await.map(Got::from)
             }
             Surface::BulkRest => Some(ask_bulk(run.server, object, question).await.into_list()),
@@ -249,8 +255,12 @@ impl Surface {
         address.push_str(match self {
             Surface::Aggregate => "/aggregate?fn=count",
             Surface::Export => "/export?format=ndjson&select=id",
+            Surface::RestPage => "?limit=100&select=id",
             _ => "?pageSize=100&select=id",
         });
+        if self == Surface::RestPage {
+            address.push_str(&format!("&offset={}", beside.skipped));
+        }
         if let Some(least) = beside.least {
             address.push_str(&format!("&f_integer%5Bgte%5D={least}"));
         }
@@ -266,7 +276,7 @@ impl Surface {
     }
 
     /// The fault of a response. `None` if it is correct.
-    fn problem(self, answer: &Got, expected: &Expected) -> Option<Problem> {
+    fn problem(self, answer: &Got, expected: &Expected, skipped: usize) -> Option<Problem> {
         let other = |text: String| Some(Problem { text, ..Problem::default() });
         let is_too_wide = answer.status == 400 && answer.json["error"] == "invalid_request";
         match (expected.width, &expected.verdict) {
@@ -289,7 +299,19 @@ impl Surface {
                     Some(rows) => rows.iter().filter_map(|row| row["id"].as_str().map(str::to_owned)).collect(),
                     None => ids.clone(),
                 };
-                if found != *ids {
+                if self == Surface::RestPage {
+                    let rows = ids.len().saturating_sub(skipped);
+                    if found.len() != rows || json["data"].as_array().is_some_and(|page| page.len() != rows) {
+                        return other(format!("{rows} rows were expected after {skipped} others, not {}", answer.json));
+                    }
+                    if !found.is_subset(ids) {
+                        return Some(Problem {
+                            text: "the page has other rows".to_owned(),
+                            unexpected: &found - ids,
+                            ..Problem::default()
+                        });
+                    }
+                } else if found != *ids {
                     let (missing, unexpected) = (ids - &found, &found - ids);
                     return Some(Problem { text: "the rows differ".to_owned(), missing, unexpected });
                 }
@@ -489,12 +511,13 @@ impl Run<'_> {
     async fn problem(&self, surface: Surface, question: &Question<'_>) -> Option<Problem> {
         let expected = self.expected_of(surface, question).ok()?;
         let answer = surface.ask(self, &self.world.objects[question.object].name, question).await?;
-        surface.problem(&answer, &expected)
+        surface.problem(&answer, &expected, question.beside.skipped)
     }
 
     /// Fails, and shows the condition, a smaller condition that fails too, and the rows that differ.
     async fn fail(&self, case: usize, surface: Surface, question: &Question<'_>) {
-        let alone = Question { beside: Beside::default(), ..question.clone() };
+        let alone = Beside { skipped: question.beside.skipped, ..Beside::default() };
+        let alone = Question { beside: alone, ..question.clone() };
         let question = if self.problem(surface, &alone).await.is_some() { &alone } else { question };
         let with = |condition: &Value| Question { condition: condition.clone(), ..question.clone() };
         let is_wrong = async |condition: &Value| self.problem(surface, &with(condition)).await.is_some();
@@ -540,7 +563,8 @@ impl Run<'_> {
         for (surface, answer) in Surface::ALL.into_iter().zip(futures_util::future::join_all(asked).await) {
             let Some(answer) = answer else { continue };
             tally.requests += 1;
-            if surface.problem(&answer, if surface.is_bulk() { &of_bulk } else { &of_lists }).is_some() {
+            let expected = if surface.is_bulk() { &of_bulk } else { &of_lists };
+            if surface.problem(&answer, expected, question.beside.skipped).is_some() {
                 self.fail(case, surface, &question).await;
             }
         }

@@ -64,6 +64,12 @@ impl Kept {
         drop(kept);
     }
 
+    /// Gives all connections back to the pool, which closes those that are broken.
+    pub(crate) fn give_back_all(&self) {
+        let all = self.0.lock().as_mut().map(std::mem::take);
+        drop(all);
+    }
+
     fn give_back_unused(&self) {
         let is_unused = |(_, used): &mut (Away, Instant)| used.elapsed() > UNUSED_MAX;
         let unused: Vec<(Away, Instant)> = self.0.lock().iter_mut().flat_map(|kept| kept.extract_if(.., is_unused)).collect();
@@ -71,8 +77,8 @@ impl Kept {
     }
 }
 
-/// A connection that is dropped starts a task that brings it back to its pool. Here the runtime may have ended, so the connections
-/// are closed instead.
+/// A connection that is dropped starts a task that brings it back to its pool. Here the runtime may have ended, so the
+/// connections are closed instead.
 impl Drop for Kept {
     fn drop(&mut self) {
         for (away, _) in self.0.get_mut().take().into_iter().flatten() {

@@ -24,10 +24,15 @@ const BYTES_A_TURN: usize = 256 * 1024;
 pub(crate) struct Session {
     /// `None` after it was given back or closed.
     away: Option<Away>,
-    /// The place where the connection waits for the next caller. `None` if it goes back to the pool.
+    /// The list in which the connection waits for the next caller. `None` if it goes back to the pool.
     kept: Option<Arc<Kept>>,
     /// Whether a statement failed. The connection may be broken, so the pool has to look at it.
     has_failed: bool,
+    /// Whether the server could not be reached. Then the other connections may be broken as well.
+    has_lost_server: bool,
+    /// Whether a statement of the transaction failed, and was not undone. Postgres would answer its COMMIT with a rollback, and
+    /// no error.
+    is_aborted: bool,
     /// Whether a statement is running, or still has rows that were not read.
     is_busy: bool,
     in_transaction: bool,
@@ -42,6 +47,9 @@ pub(crate) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let Some(away) = self.away.take() else { return };
+        if let Some(kept) = self.kept.as_ref().filter(|_| self.has_lost_server) {
+            kept.give_back_all();
+        }
         if self.is_busy || self.in_transaction {
             drop(away.connection.detach());
         } else if let Some(kept) = self.kept.as_ref().filter(|_| !self.has_failed) {
@@ -57,6 +65,8 @@ impl Session {
             away: Some(away),
             kept,
             has_failed: false,
+            has_lost_server: false,
+            is_aborted: false,
             is_busy: false,
             in_transaction: false,
             unsent_begin: None,
@@ -75,7 +85,10 @@ impl Session {
     fn ended<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, DbError> {
         self.is_busy = false;
         self.has_failed |= answer.is_err();
-        answer.map_err(statement::db_error)
+        self.is_aborted |= answer.is_err() && self.in_transaction;
+        let answer = answer.map_err(statement::db_error);
+        self.has_lost_server |= matches!(answer, Err(DbError::Unavailable(_)));
+        answer
     }
 
     /// Runs statements without parameters.
@@ -92,7 +105,22 @@ impl Session {
         self.ended(ran).map(|_| ())
     }
 
-    pub(crate) async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+    /// Undoes a part of the transaction, or all of it, so that it can go on.
+    pub(crate) async fn undo(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+        self.run(sql).await?;
+        self.is_aborted = false;
+        Ok(())
+    }
+
+    /// Commits the transaction.
+    pub(crate) async fn commit(&mut self, sql: String) -> Result<(), DbError> {
+        match self.is_aborted {
+            true => Err(DbError::Other("a statement of the transaction failed, and its body went on".into())),
+            false => self.end(sql).await,
+        }
+    }
+
+    async fn end(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
         self.run(sql).await?;
         self.in_transaction = false;
         Ok(())

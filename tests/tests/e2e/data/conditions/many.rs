@@ -150,7 +150,9 @@ async fn way(
             let total = server.sql(&with_values(dialect, sql::count(dialect, object, &plan.selection))).await;
             assert_eq!(total, [[expected.len().to_string()]], "{by:?} {condition}");
             let found = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
-            assert_eq!(found.concat(), page, "{by:?} {condition} {sort}");
+            // The id comes first.
+            let numbers: Vec<&String> = found.iter().map(|row| &row[1]).collect();
+            assert_eq!(numbers, page.iter().collect::<Vec<_>>(), "{by:?} {condition} {sort}");
         }
     }
     let plan = planned_in(registry, object, &[("where", condition.as_str())]);
