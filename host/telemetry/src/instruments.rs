@@ -197,7 +197,7 @@ fn topic_attribute(topic: &str) -> KeyValue {
     KeyValue::new("svc.event.topic", topic_family(topic).to_owned())
 }
 
-fn milliseconds(took: Duration) -> f64 {
+pub(crate) fn milliseconds(took: Duration) -> f64 {
     took.as_secs_f64() * 1000.0
 }
 

@@ -19,4 +19,4 @@ pub use instruments::{
 };
 pub use observe::{observe_action, observe_delivery, observe_hook};
 pub use pipeline::{Collector, PROMETHEUS_CONTENT_TYPE, Settings, Telemetry, init};
-pub use spans::{TARGET, action_span, end_span, event_span, hook_span};
+pub use spans::{TARGET, action_span, end_span, event_span, hook_span, record_call_part};

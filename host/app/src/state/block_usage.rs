@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_schema::Result;
-use blockbase_telemetry::{BlockHandler, CallClock, CallPart, block_call_part};
+use blockbase_telemetry::{BlockHandler, CallClock, CallPart, block_call_part, record_call_part};
 use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,10 +116,12 @@ impl HandlerUsage {
         self.counts.memory_bytes_max.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts the parts of a call that got an instance and ended, except the teardown, here and in the metrics.
+    /// Counts the parts of a call that got an instance and ended, except the teardown, here and in the metrics. The span of the
+    /// call, which is the current one, gets them too.
     pub fn ended(&self, clock: CallClock) {
         for (part, took) in clock.end() {
             self.count_part(part, took);
+            record_call_part(part, took);
         }
     }
 

@@ -188,6 +188,9 @@ on_sqlite_first! {
         for name in ["action echo.echo", "POST /api/v1/blocks/{block}/actions/{action}", "the-request", "action echo.refuse", "conflict"] {
             collector.expect("/v1/traces", name.as_bytes()).await;
         }
+        for part in ["queue", "instantiate", "guest", "host", "render"] {
+            collector.expect("/v1/traces", format!("svc.block.part.{part}").as_bytes()).await;
+        }
         for name in ["svc.action.invocations", "svc.action.duration", "http.server.request.duration", "bakery"] {
             collector.expect("/v1/metrics", name.as_bytes()).await;
         }
