@@ -5,6 +5,7 @@
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
 mod added;
+mod beside_rest;
 mod data;
 mod guests;
 mod hostile;

@@ -156,6 +156,15 @@ test("functions are offered for numbers, and have the names of the result", () =
   assert.deepEqual(periods.periodsOf({ type: "date" }), ["year", "quarter", "month", "week", "day"]);
 });
 
+test("an amount has the decimal places of its field, as a group and as a result", () => {
+  const [amount, count] = fields(["amount", "count"]);
+  const label = (text, field) => labels.valueLabel(parseJson(text), field, () => undefined);
+  assert.deepEqual(["6578", "6671.6", "-0.125", "9007199254740993.5"].map((text) => label(text, amount)), ["6578.000", "6671.600", "-0.125", "9007199254740993.500"]);
+  assert.equal(label("6578", count), "6578");
+  assert.equal(label("null", amount), labels.EMPTY);
+  assert.equal(labels.resultText(6671.6, request.functionOf("max:amount", sale)), "6671.600");
+});
+
 test("an error of the server belongs to the input that it is about", () => {
   const from = read({ group: "status,at:decade", fn: "count,sum:item" });
   const place = (message, field, { code = "invalid_request", status = 400, view = VIEW } = {}) => request.placeOf({ status, code, message, field }, from, view, sale);

@@ -62,7 +62,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     ("the parts of a call of echo".to_owned(), Table { head, rows })
 }
 
-/// The parts of all calls of a block since the server started.
+/// The parts of all calls of a block since the server started. Each handler of the block has series of its own.
 async fn parts(side: &Side, block: &str) -> BTreeMap<String, Spent> {
     let mut stream = TcpStream::connect(&side.address).await.unwrap();
     let mut buffer = Vec::new();
@@ -82,8 +82,8 @@ fn parts_in(text: &str, block: &str) -> BTreeMap<String, Spent> {
         let (Some(part), true) = (label("svc_block_part"), label("svc_block") == Some(block)) else { continue };
         let value: f64 = value.parse().expect("a number");
         match suffix {
-            "_sum" => parts.entry(part.to_owned()).or_default().milliseconds = value,
-            "_count" => parts.entry(part.to_owned()).or_default().calls = value,
+            "_sum" => parts.entry(part.to_owned()).or_default().milliseconds += value,
+            "_count" => parts.entry(part.to_owned()).or_default().calls += value,
             _ => {}
         }
     }
@@ -118,17 +118,19 @@ mod tests {
     #[test]
     fn the_parts_of_one_block_are_read_from_a_scrape() {
         let text = r#"# TYPE svc_block_call_part_milliseconds histogram
-svc_block_call_part_milliseconds_bucket{svc_block="echo",svc_block_part="guest",le="1"} 3
-svc_block_call_part_milliseconds_sum{svc_block="echo",svc_block_part="guest"} 0.6
-svc_block_call_part_milliseconds_count{svc_block="echo",svc_block_part="guest"} 3
-svc_block_call_part_milliseconds_sum{svc_block="other",svc_block_part="guest"} 9
-svc_block_call_part_milliseconds_sum{svc_block="echo",svc_block_part="queue"} 0.1
-svc_block_call_part_milliseconds_count{svc_block="echo",svc_block_part="queue"} 1
+svc_block_call_part_milliseconds_bucket{svc_action="echo",svc_block="echo",svc_block_part="guest",le="1"} 2
+svc_block_call_part_milliseconds_sum{svc_action="echo",svc_block="echo",svc_block_part="guest"} 0.5
+svc_block_call_part_milliseconds_count{svc_action="echo",svc_block="echo",svc_block_part="guest"} 2
+svc_block_call_part_milliseconds_sum{svc_block="echo",svc_block_part="guest",svc_hook="paid"} 0.25
+svc_block_call_part_milliseconds_count{svc_block="echo",svc_block_part="guest",svc_hook="paid"} 1
+svc_block_call_part_milliseconds_sum{svc_action="echo",svc_block="other",svc_block_part="guest"} 9
+svc_block_call_part_milliseconds_sum{svc_action="echo",svc_block="echo",svc_block_part="queue"} 0.1
+svc_block_call_part_milliseconds_count{svc_action="echo",svc_block="echo",svc_block_part="queue"} 1
 "#;
         let before = parts_in(text, "echo");
-        assert_eq!(before["guest"], Spent { milliseconds: 0.6, calls: 3.0 });
+        assert_eq!(before["guest"], Spent { milliseconds: 0.75, calls: 3.0 });
         assert_eq!(before.keys().collect::<Vec<_>>(), ["guest", "queue"]);
-        let after = BTreeMap::from([("guest".to_owned(), Spent { milliseconds: 1.0, calls: 5.0 })]);
+        let after = BTreeMap::from([("guest".to_owned(), Spent { milliseconds: 1.15, calls: 5.0 })]);
         let rows = shown(&means(&before, &after), 250.0);
         let expected = [["guest", "200", "80"], ["outside of the call", "50", "20"], ["the request", "250", "100"]];
         assert_eq!(rows, expected);

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use super::Options;
+use super::beside_rest::{BesideRest, take_turns};
 use super::guests::{GUEST_HEAD, Guest, Guests};
-use super::{Options, action_path, caller};
 use crate::cluster::Cluster;
-use crate::events::subject::Subject;
-use crate::fill;
 use crate::load::{MakeRequest, request};
 use crate::report::{Table, grouped};
-use crate::run::REST;
 use crate::side::Side;
-use crate::turns::{Contender, take};
+use crate::turns::Contender;
 use crate::workloads::pick;
 
 /// The number of requests by REST that do what one call does.
@@ -19,32 +17,17 @@ const REQUESTS: f64 = 2.0;
 const AIM: &str = "1.50";
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
-    let mut subject = Subject::start(&options.shared.binary, cluster, "update", &[]).await;
-    fill::fill(&mut subject.side, options.rows).await;
-    let all = guests.new_and_reused(&guests.all);
-    for guest in &all {
-        eprintln!("installing {}", guest.name);
-        subject.side.install(&guest.file).await;
-    }
-    subject.settle().await;
-    let side = caller(&subject.side, &[]).await;
-    tokio::time::sleep(REST).await;
-    let mut contenders = vec![Contender::new(&side.address, get_and_patch(&side))];
-    contenders.extend(all.iter().map(|guest| Contender::new(&side.address, increase_in(&side, &guest.name))));
-    eprintln!("update, {} connections", options.connections);
-    take(&mut contenders, options.connections, options.seconds).await;
-    let (rest, calls) = contenders.split_first().unwrap();
+    let BesideRest { rest, calls } = take_turns(options, guests, cluster, "update", "increase", get_and_patch).await;
     let pairs = grouped(rest.mean().a_second / REQUESTS);
-    let row = |(guest, call): (&Guest, &Contender)| {
+    let row = |(guest, call): &(Guest, Contender)| {
         let mut row = guest.cells().to_vec();
         row.extend(call.cells());
         row.push(pairs.clone());
-        row.push(format!("{:.2}", call.beside(rest, |ours, theirs| ours.a_second * REQUESTS / theirs.a_second)));
+        row.push(format!("{:.2}", call.beside(&rest, |ours, theirs| ours.a_second * REQUESTS / theirs.a_second)));
         row.push(AIM.to_owned());
         row
     };
-    let rows = all.iter().zip(calls).map(row).collect();
-    subject.end().await;
+    let rows = calls.iter().map(row).collect();
     let head = [GUEST_HEAD.as_slice(), &["calls /s", "p50 µs", "p99 µs", "GET and PATCH, pairs /s", "ratio", "aim"]].concat();
     let count = grouped(f64::from(options.rows));
     let title = format!(
@@ -64,13 +47,5 @@ fn get_and_patch(side: &Side) -> MakeRequest {
             true => request("GET", &path, side.token.as_deref(), None),
             false => request("PATCH", &path, side.token.as_deref(), Some(r#"{"priority":{"$inc":1}}"#)),
         }
-    })
-}
-
-fn increase_in(side: &Side, block: &str) -> MakeRequest {
-    let (side, path) = (side.clone(), action_path(block, "increase"));
-    Arc::new(move |connection, number| {
-        let id = side.ids[pick(connection, number, side.ids.len())];
-        request("POST", &path, side.token.as_deref(), Some(&format!(r#"{{"id":"{id}"}}"#)))
     })
 }

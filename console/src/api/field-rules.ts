@@ -62,6 +62,9 @@ export function withScale(text: string, scale: number): string {
   return whole === undefined || fraction.length >= scale ? text : `${whole}.${fraction.padEnd(scale, "0")}`;
 }
 
+/** An amount of money with the decimal places of its field. */
+export const amountText = (value: unknown, { scale }: Pick<Column, "scale">): string => withScale(String(value), scale ?? CURRENCY_SCALE);
+
 const isWhole = (text: string) => {
   const parts = scaled(text);
   return parts !== undefined && (parts.places <= 0 || parts.digits % 10n ** BigInt(parts.places) === 0n);

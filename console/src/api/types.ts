@@ -53,6 +53,7 @@ export type NewPermissions = Schemas["SvcNewPermissions"];
 export type Inspection = Schemas["SvcBlockInspection"];
 export type InstallReport = Schemas["SvcInstallReport"];
 export type HandlerUsage = Schemas["SvcHandlerUsage"];
+export type HandlerParts = Schemas["SvcHandlerParts"];
 export type BlockSecret = Schemas["SvcBlockSecret"];
 export type LogLine = Schemas["SvcBlockLogLine"];
 

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::instruments::{block_call_part, is_on};
-
 /// A part of the time of one call of a block. A call is in exactly one part at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPart {
@@ -55,10 +53,9 @@ struct Running {
 }
 
 impl CallClock {
-    /// Starts in the part `queue`. While telemetry is off, the clock is off too.
+    /// Starts in the part `queue`.
     pub fn start() -> CallClock {
-        let start = || Running { part: CallPart::Queue, since: Instant::now(), spent: Default::default() };
-        CallClock(is_on().then(start))
+        CallClock(Some(Running { part: CallPart::Queue, since: Instant::now(), spent: Default::default() }))
     }
 
     pub fn is_on(&self) -> bool {
@@ -79,21 +76,16 @@ impl CallClock {
         }
     }
 
-    /// Ends the current part, and records all parts except `teardown`. A part that the call never came to is recorded as 0, so
-    /// each part has as many values as there were calls.
-    pub fn record(self, block: &str) {
-        if let Some(mut running) = self.0 {
+    /// Ends the current part, and returns the time in every part except `teardown`, which may end after the answer. A part that
+    /// the call never came to has 0, so each part has as many values as there were calls. A clock that is off returns nothing.
+    pub fn end(self) -> impl Iterator<Item = (CallPart, Duration)> {
+        let spent = self.0.map(|mut running| {
             running.enter(running.part);
-            for (part, spent) in CallPart::ALL.into_iter().zip(running.spent).filter(|(part, _)| *part != CallPart::Teardown) {
-                block_call_part(block, part.as_str(), spent);
-            }
-        }
+            running.spent
+        });
+        let parts = spent.into_iter().flat_map(|spent| CallPart::ALL.into_iter().zip(spent));
+        parts.filter(|(part, _)| *part != CallPart::Teardown)
     }
-}
-
-/// Records the part `teardown` of one call. It has a record of its own, because it may end after the answer.
-pub fn block_torn_down(block: &str, took: Duration) {
-    block_call_part(block, CallPart::Teardown.as_str(), took);
 }
 
 impl Running {
@@ -128,10 +120,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_off_records_nothing() {
+    fn the_end_of_a_call_has_a_time_for_each_part_but_the_teardown() {
+        let mut clock = CallClock::start();
+        clock.enter(CallPart::Teardown);
+        let ended: Vec<(CallPart, Duration)> = clock.end().collect();
+        let parts: Vec<CallPart> = ended.iter().map(|(part, _)| *part).collect();
+        assert_eq!(parts, [CallPart::Queue, CallPart::Instantiate, CallPart::Guest, CallPart::Host, CallPart::Render]);
+        assert!(ended.iter().skip(1).all(|(_, took)| took.is_zero()), "{ended:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_off_returns_nothing() {
         let mut clock = CallClock::default();
         clock.enter(CallPart::Guest);
         assert!(!clock.is_on());
-        clock.record("echo");
+        assert_eq!(clock.end().count(), 0);
     }
 }

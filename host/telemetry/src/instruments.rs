@@ -8,6 +8,8 @@ use opentelemetry::metrics::{Counter, Histogram, MeterProvider, ObservableGauge,
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use parking_lot::Mutex;
 
+use crate::call_parts::CallPart;
+
 /// The instrumentation scope of all metrics and spans.
 pub(crate) const SCOPE: &str = "blockbase";
 /// The upper bounds of the buckets for durations, in milliseconds.
@@ -195,7 +197,7 @@ fn topic_attribute(topic: &str) -> KeyValue {
     KeyValue::new("svc.event.topic", topic_family(topic).to_owned())
 }
 
-fn milliseconds(took: Duration) -> f64 {
+pub(crate) fn milliseconds(took: Duration) -> f64 {
     took.as_secs_f64() * 1000.0
 }
 
@@ -282,10 +284,30 @@ pub fn block_instance(block: &str, is_kept: bool) {
     }
 }
 
-/// Records the time of a call of a block in one of its parts.
-pub(crate) fn block_call_part(block: &str, part: &'static str, took: Duration) {
+/// A handler that a block declares. Its attribute is the one that other metrics have for this kind of handler.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockHandler<'a> {
+    Action(&'a str),
+    Hook(&'a str),
+    Event(&'a str),
+}
+
+impl BlockHandler<'_> {
+    fn attribute(self) -> KeyValue {
+        let (key, name) = match self {
+            BlockHandler::Action(name) => ("svc.action", name),
+            BlockHandler::Hook(name) => ("svc.hook", name),
+            BlockHandler::Event(name) => ("svc.event.handler", name),
+        };
+        KeyValue::new(key, name.to_owned())
+    }
+}
+
+/// Records the time of a call of a block's handler in one of its parts.
+pub fn block_call_part(block: &str, handler: BlockHandler<'_>, part: CallPart, took: Duration) {
     if let Some(instruments) = instruments() {
-        let attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.part", part)];
+        let block = KeyValue::new("svc.block", block.to_owned());
+        let attributes = [block, handler.attribute(), KeyValue::new("svc.block.part", part.as_str())];
         instruments.call_parts.record(milliseconds(took), &attributes);
     }
 }

@@ -11,12 +11,12 @@ mod observe;
 mod pipeline;
 mod spans;
 
-pub use call_parts::{CallClock, CallPart, block_torn_down};
+pub use call_parts::{CallClock, CallPart};
 pub use http::{RequestStart, request_answered, request_span};
 pub use instruments::{
-    BlockUse, OpenStream, Outcome, action, block_instance, block_used, commit_batch, delivery, event_published, hook, is_on,
-    lease_lost, set_queue, stream_opened, topic_family, undecodable,
+    BlockHandler, BlockUse, OpenStream, Outcome, action, block_call_part, block_instance, block_used, commit_batch, delivery,
+    event_published, hook, is_on, lease_lost, set_queue, stream_opened, topic_family, undecodable,
 };
 pub use observe::{observe_action, observe_delivery, observe_hook};
 pub use pipeline::{Collector, PROMETHEUS_CONTENT_TYPE, Settings, Telemetry, init};
-pub use spans::{TARGET, action_span, end_span, event_span, hook_span};
+pub use spans::{TARGET, action_span, end_span, event_span, hook_span, record_call_part};

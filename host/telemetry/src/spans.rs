@@ -1,9 +1,12 @@
 //! The spans that are exported. They have their own target. So the log does not show them, and no other span is exported.
 
+use std::time::Duration;
+
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::instruments::{Outcome, exports_traces};
+use crate::call_parts::CallPart;
+use crate::instruments::{Outcome, exports_traces, milliseconds};
 
 /// The target of every exported span.
 pub const TARGET: &str = "blockbase.telemetry";
@@ -20,6 +23,11 @@ pub fn action_span(block: &str, name: &str) -> Span {
         otel.status_code = Empty,
         svc.block = block,
         svc.action = name,
+        svc.block.part.queue = Empty,
+        svc.block.part.instantiate = Empty,
+        svc.block.part.guest = Empty,
+        svc.block.part.host = Empty,
+        svc.block.part.render = Empty,
         svc.outcome = Empty,
         "error.type" = Empty,
     )
@@ -37,6 +45,11 @@ pub fn hook_span(block: &str, name: &str) -> Span {
         otel.status_code = Empty,
         svc.block = block,
         svc.hook = name,
+        svc.block.part.queue = Empty,
+        svc.block.part.instantiate = Empty,
+        svc.block.part.guest = Empty,
+        svc.block.part.host = Empty,
+        svc.block.part.render = Empty,
         svc.outcome = Empty,
         "error.type" = Empty,
     )
@@ -56,9 +69,31 @@ pub fn event_span(topic: &str, consumer: &str, handler: &str) -> Span {
         svc.event.topic = topic,
         svc.event.consumer = consumer,
         svc.event.handler = handler,
+        svc.block.part.queue = Empty,
+        svc.block.part.instantiate = Empty,
+        svc.block.part.guest = Empty,
+        svc.block.part.host = Empty,
+        svc.block.part.render = Empty,
         svc.outcome = Empty,
         "error.type" = Empty,
     )
+}
+
+/// Records the time of a call of a block's handler in one of its parts, in the span of the call, which is the current one. It may
+/// end before the part `teardown` does, so it does not have that part.
+pub fn record_call_part(part: CallPart, took: Duration) {
+    if !exports_traces() {
+        return;
+    }
+    let attribute = match part {
+        CallPart::Queue => "svc.block.part.queue",
+        CallPart::Instantiate => "svc.block.part.instantiate",
+        CallPart::Guest => "svc.block.part.guest",
+        CallPart::Host => "svc.block.part.host",
+        CallPart::Render => "svc.block.part.render",
+        CallPart::Teardown => return,
+    };
+    Span::current().record(attribute, milliseconds(took));
 }
 
 /// Records the outcome in the span of an action, a hook or an event. `error_type` is a stable code.

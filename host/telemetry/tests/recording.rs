@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use blockbase_telemetry::{CallClock, CallPart, Outcome, Settings};
+use blockbase_telemetry::{BlockHandler, CallPart, Outcome, Settings};
 
 #[tokio::test]
 async fn what_is_recorded_shows() {
     // Telemetry is off, so nothing is recorded.
     blockbase_telemetry::lease_lost();
     assert!(!blockbase_telemetry::is_on());
-    assert!(!CallClock::start().is_on());
     let settings = Settings { version: "1.2.3", traces: None, metrics: None };
     let telemetry = blockbase_telemetry::init(&settings).expect("telemetry");
 
@@ -23,10 +22,11 @@ async fn what_is_recorded_shows() {
     // The caller disconnects before the call ends.
     let pending = blockbase_telemetry::observe_action("echo", "spin", |()| "x", std::future::pending::<Result<(), ()>>());
     assert!(tokio::time::timeout(Duration::from_millis(5), pending).await.is_err());
-    let mut clock = CallClock::start();
-    clock.enter(CallPart::Guest);
-    clock.record("echo");
-    blockbase_telemetry::block_torn_down("echo", Duration::from_micros(20));
+    for handler in [BlockHandler::Action("spin"), BlockHandler::Hook("paid"), BlockHandler::Event("hear")] {
+        for part in CallPart::ALL {
+            blockbase_telemetry::block_call_part("echo", handler, part, Duration::from_micros(20));
+        }
+    }
     blockbase_telemetry::block_instance("echo", true);
     blockbase_telemetry::lease_lost();
     blockbase_telemetry::undecodable();
@@ -55,8 +55,14 @@ async fn what_is_recorded_shows() {
     assert!(!text.contains("gone"), "{text}");
     let page = include_str!("../../../docs/telemetry.md");
     for part in CallPart::ALL.map(CallPart::as_str) {
-        let line = format!("svc_block_call_part_milliseconds_count{{svc_block=\"echo\",svc_block_part=\"{part}\"}} 1");
-        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+        for labels in [
+            format!("svc_action=\"spin\",svc_block=\"echo\",svc_block_part=\"{part}\""),
+            format!("svc_block=\"echo\",svc_block_part=\"{part}\",svc_hook=\"paid\""),
+            format!("svc_block=\"echo\",svc_block_part=\"{part}\",svc_event_handler=\"hear\""),
+        ] {
+            let line = format!("svc_block_call_part_milliseconds_count{{{labels}}} 1");
+            assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+        }
         assert!(page.contains(&format!("| `{part}` |")), "docs/telemetry.md does not describe `{part}`");
     }
     drop(stream);

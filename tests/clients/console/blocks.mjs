@@ -50,6 +50,7 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await look(page, "consent");
   await button(page, "Agree and install").click();
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
+  await page.getByText("It has handled no call yet.").waitFor();
   await look(page, "block");
 
   // With the same permissions, there is nothing to consent to.
@@ -139,6 +140,34 @@ test("an action's form shows the defaults and sends them, and says what is wrong
   const second = answer();
   await button(page, "Run action").click();
   assert.deepEqual((await second).data, { loud: false, text: "hello" });
+});
+
+test("a block's page shows in which parts the calls of a handler spend their time, and what the parts are", async () => {
+  await must(owner, "POST", "/api/v1/blocks/shift/actions/echo", { text: "hello" });
+  const echo = async () => (await must(owner, "GET", "/api/v1/blocks/shift/usage")).data.actions.find(({ name }) => name === "echo");
+  // The answer of a call does not wait for its teardown.
+  await until("each part of each call is counted", async () => {
+    const { calls, parts } = await echo();
+    return calls > 0 && Object.values(parts).every((part) => part.calls === calls);
+  });
+  const { parts } = await echo();
+  const names = ["queue", "instantiate", "guest", "host", "render", "teardown"];
+  assert.deepEqual(Object.keys(parts).toSorted(), names.toSorted());
+  const page = await open("/admin/blocks/shift", { as: owner });
+  const table = page.getByRole("region", { name: "Where the time goes" });
+  const row = table.getByRole("row").filter({ hasText: "echo" });
+  await row.waitFor();
+  assert.deepEqual(await table.getByRole("columnheader").allInnerTexts(), ["Name", "Kind", ...names]);
+  const [kind, ...times] = await row.getByRole("cell").allInnerTexts();
+  assert.equal(kind, "action");
+  for (const [place, name] of names.entries()) {
+    const [, number, unit] = /^([\d.,]+) (µs|ms)\s+95 %: [\d.,]+ (?:µs|ms)$/.exec(times[place]) ?? assert.fail(`${name}: ${times[place]}`);
+    const shown = Number(number.replaceAll(",", "")) / (unit === "µs" ? 1_000 : 1);
+    const mean = parts[name].timeMsTotal / parts[name].calls;
+    assert.ok(Math.abs(shown - mean) <= Math.max(0.001, mean * 0.06), `${name}: ${times[place]} is not ${mean} ms`);
+  }
+  await page.getByLabel("What the parts are").getByText("The block's own code runs.").waitFor();
+  await look(page, "parts");
 });
 
 test("a block is configured, gets its secret, shows its log as it is written, and handles a recorded event again", async () => {

@@ -129,6 +129,16 @@ test("the table has all digits of a sum", async () => {
   await table(page).getByText(even.toFixed(2), { exact: true }).waitFor();
 });
 
+test("amounts have the decimal places of their field, as groups and in the table of records", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "bill", fields: [{ name: "total", type: "currency", scale: 3 }] });
+  await must(me, "POST", "/api/v1/data/bill/bulk", { data: [{ total: 6578 }, { total: 6671.6 }] });
+  const page = await open(address({ group: "total" }, "bill"), { as: me });
+  await ready(page);
+  await until("both groups", async () => JSON.stringify((await cells(page)).map(([label]) => label).toSorted()) === JSON.stringify(["6578.000", "6671.600"]));
+  await page.goto(new URL("/admin/data/bill", page.url()).href);
+  for (const amount of ["6578.000", "6671.600"]) await page.getByRole("grid").getByText(amount, { exact: true }).waitFor();
+});
+
 test("periods follow the clock of the reader, as a line with its gaps or as bars", async () => {
   const page = await open(address({ group: "status" }), { as: me });
   await ready(page);

@@ -3,8 +3,9 @@ import { Actor } from "../../components/Actor";
 import { CopyText } from "../../components/Copy";
 import { Time } from "../../components/Time";
 import { PartNotLoaded } from "../../components/PartNotLoaded";
-import { bytes } from "../settings/units";
+import { bytes, shortTime } from "../settings/units";
 import { usageQuery } from "./blocks";
+import { CallParts } from "./CallParts";
 import { Consent } from "./Consent";
 import classes from "./Blocks.module.css";
 import type { Block, HandlerUsage as Use } from "../../api/types";
@@ -62,19 +63,23 @@ export function OverviewTab({ block }: { block: Block }) {
           </>
         )}
       </section>
+      {used.length > 0 && (
+        <section>
+          <h2>Where the time goes</h2>
+          <CallParts used={used} />
+        </section>
+      )}
     </>
   );
 }
-
-const milliseconds = (value: number | null) => (value === null ? "–" : `${value < 10 ? Number(value).toFixed(1) : Math.round(value).toLocaleString("en")} ms`);
 
 function Figures({ calls, failed, timeMsP50, timeMsP95, memoryBytesMax }: Use) {
   return (
     <>
       <td data-numeric>{calls.toLocaleString("en")}</td>
       <td data-numeric>{failed.toLocaleString("en")}</td>
-      <td data-numeric>{milliseconds(timeMsP50)}</td>
-      <td data-numeric>{milliseconds(timeMsP95)}</td>
+      <td data-numeric>{shortTime(timeMsP50)}</td>
+      <td data-numeric>{shortTime(timeMsP95)}</td>
       <td data-numeric>{calls === 0 ? "–" : bytes(memoryBytesMax)}</td>
     </>
   );

@@ -12,6 +12,15 @@ export function bytes(count: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en")} ${STEPS[step]}`;
 }
 
+/** The time of something short: "42 µs", "3.1 ms", "1,200 ms". A dash if there is none. */
+export function shortTime(milliseconds: number | null): string {
+  if (milliseconds === null) return "–";
+  // A number of the API may keep its digits in an object.
+  const value = Number(milliseconds);
+  if (value < 1) return `${Math.round(value * 1_000)} µs`;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en")} ms`;
+}
+
 /** A duration in its two largest units: "3 d 4 h", "12 min", "40 s". */
 export function duration(seconds: number): string {
   const units: [string, number][] = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];

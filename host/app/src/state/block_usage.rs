@@ -1,4 +1,5 @@
-//! The usage of blocks on this instance since it started: the number of calls, their durations and their memory.
+//! The usage of blocks on this instance since it started: the number of calls, their durations with the parts of these, and their
+//! memory.
 //!
 //! Usage is counted even if telemetry is off, in a fixed number of bytes for each handler. It is lost when the process ends.
 
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_schema::Result;
+use blockbase_telemetry::{BlockHandler, CallClock, CallPart, block_call_part, record_call_part};
 use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,25 +34,41 @@ pub(crate) enum HandlerKind {
     Subscription,
 }
 
-/// The number, the durations and the memory of one handler's calls.
+/// The usage of one handler of a block. Counting takes no lock and no memory.
 #[derive(Debug)]
 pub struct HandlerUsage {
-    calls: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-    memory_bytes_max: AtomicU64,
-    /// The number of calls by their duration. The buckets have equal widths within each doubling.
-    times: Box<[AtomicU32]>,
+    block: Arc<str>,
+    kind: HandlerKind,
+    name: String,
+    counts: Counts,
 }
 
-impl Default for HandlerUsage {
+/// The number, the durations and the memory of one handler's calls.
+#[derive(Debug, Default)]
+struct Counts {
+    failed: AtomicU64,
+    memory_bytes_max: AtomicU64,
+    /// The durations of all calls.
+    times: Times,
+    /// The durations of the parts of those calls that got an instance and ended, in the order of [`CallPart::ALL`].
+    parts: [Times; CallPart::ALL.len()],
+}
+
+/// The number of some durations, their sum and their distribution.
+#[derive(Debug)]
+struct Times {
+    count: AtomicU64,
+    nanos: AtomicU64,
+    /// The number of durations by their length. The buckets have equal widths within each doubling.
+    buckets: Box<[AtomicU32]>,
+}
+
+impl Default for Times {
     fn default() -> Self {
-        HandlerUsage {
-            calls: AtomicU64::default(),
-            failed: AtomicU64::default(),
-            micros: AtomicU64::default(),
-            memory_bytes_max: AtomicU64::default(),
-            times: (0..BUCKETS).map(|_| AtomicU32::default()).collect(),
+        Times {
+            count: AtomicU64::default(),
+            nanos: AtomicU64::default(),
+            buckets: (0..BUCKETS).map(|_| AtomicU32::default()).collect(),
         }
     }
 }
@@ -87,7 +105,7 @@ fn milliseconds(micros: f64) -> f64 {
 impl HandlerUsage {
     /// Runs a call and counts it. If its future is dropped early, the call counts as failed.
     pub(crate) async fn observe<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let mut running = Running { usage: self, began: Instant::now(), is_failed: true };
+        let mut running = Running { counts: &self.counts, began: Instant::now(), is_failed: true };
         let result = call.await;
         running.is_failed = result.is_err();
         result
@@ -95,41 +113,96 @@ impl HandlerUsage {
 
     /// Counts the linear memory that a call had at its end.
     pub fn used_memory(&self, bytes: usize) {
-        self.memory_bytes_max.fetch_max(bytes as u64, Ordering::Relaxed);
+        self.counts.memory_bytes_max.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
-    fn count(&self, took: Duration, is_failed: bool) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.failed.fetch_add(u64::from(is_failed), Ordering::Relaxed);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-        if let Some(times) = self.times.get(bucket(micros)) {
-            times.fetch_add(1, Ordering::Relaxed);
+    /// Counts the parts of a call that got an instance and ended, except the teardown, here and in the metrics. The span of the
+    /// call, which is the current one, gets them too.
+    pub fn ended(&self, clock: CallClock) {
+        for (part, took) in clock.end() {
+            self.count_part(part, took);
+            record_call_part(part, took);
         }
     }
 
-    /// The duration within which this percentage of the calls ended, in milliseconds. `None` if there were no calls.
+    /// Counts the teardown of a call, here and in the metrics. It may end after the answer, so it is counted on its own.
+    pub fn torn_down(&self, took: Duration) {
+        self.count_part(CallPart::Teardown, took);
+    }
+
+    fn count_part(&self, part: CallPart, took: Duration) {
+        self.counts.parts[part as usize].count(took);
+        let handler = match self.kind {
+            HandlerKind::Action => BlockHandler::Action(&self.name),
+            HandlerKind::Hook => BlockHandler::Hook(&self.name),
+            HandlerKind::Subscription => BlockHandler::Event(&self.name),
+        };
+        block_call_part(&self.block, handler, part, took);
+    }
+}
+
+impl Counts {
+    fn count(&self, took: Duration, is_failed: bool) {
+        self.failed.fetch_add(u64::from(is_failed), Ordering::Relaxed);
+        self.times.count(took);
+    }
+
+    fn answer(&self, name: &str) -> HandlerUsageAnswer {
+        let part = |part: CallPart| self.parts[part as usize].answer();
+        HandlerUsageAnswer {
+            name: name.to_owned(),
+            calls: self.times.count.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            time_ms_total: self.times.total(),
+            time_ms_p50: self.times.percentile(50),
+            time_ms_p95: self.times.percentile(95),
+            memory_bytes_max: self.memory_bytes_max.load(Ordering::Relaxed),
+            parts: HandlerPartsAnswer {
+                queue: part(CallPart::Queue),
+                instantiate: part(CallPart::Instantiate),
+                guest: part(CallPart::Guest),
+                host: part(CallPart::Host),
+                render: part(CallPart::Render),
+                teardown: part(CallPart::Teardown),
+            },
+        }
+    }
+}
+
+impl Times {
+    fn count(&self, took: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if let Some(bucket) = self.buckets.get(bucket(micros)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The sum in milliseconds.
+    fn total(&self) -> f64 {
+        milliseconds(self.nanos.load(Ordering::Relaxed) as f64 / 1000.0)
+    }
+
+    /// The duration that this percentage of the durations does not exceed, in milliseconds. `None` if there are none.
     fn percentile(&self, percent: u64) -> Option<f64> {
-        let times: Vec<u64> = self.times.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).collect();
-        let all: u64 = times.iter().sum();
+        let counts: Vec<u64> = self.buckets.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).collect();
+        let all: u64 = counts.iter().sum();
         let rank = (all * percent).div_ceil(100);
         let mut seen = 0;
-        let place = times.iter().position(|count| {
+        let place = counts.iter().position(|count| {
             seen += count;
             rank > 0 && seen >= rank
         });
         place.map(|place| milliseconds(middle(place)))
     }
 
-    fn answer(&self, name: &str) -> HandlerUsageAnswer {
-        HandlerUsageAnswer {
-            name: name.to_owned(),
-            calls: self.calls.load(Ordering::Relaxed),
-            failed: self.failed.load(Ordering::Relaxed),
-            time_ms_total: milliseconds(self.micros.load(Ordering::Relaxed) as f64),
+    fn answer(&self) -> PartAnswer {
+        PartAnswer {
+            calls: self.count.load(Ordering::Relaxed),
+            time_ms_total: self.total(),
             time_ms_p50: self.percentile(50),
             time_ms_p95: self.percentile(95),
-            memory_bytes_max: self.memory_bytes_max.load(Ordering::Relaxed),
         }
     }
 }
@@ -149,6 +222,39 @@ struct HandlerUsageAnswer {
     time_ms_p95: Option<f64>,
     /// The largest linear memory of one call.
     memory_bytes_max: u64,
+    parts: HandlerPartsAnswer,
+}
+
+/// The time that a handler's calls spent in each of their parts. A call is in exactly one part at a time. Only calls that got an
+/// instance and ended are counted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SvcHandlerParts", deny_unknown_fields)]
+struct HandlerPartsAnswer {
+    /// The call waits for the compiled block, for a free slot, or for a processor.
+    queue: PartAnswer,
+    /// The server makes the instance, and the block runs the code of its start.
+    instantiate: PartAnswer,
+    /// The block's own code runs.
+    guest: PartAnswer,
+    /// Functions of the server run for the block, or wait.
+    host: PartAnswer,
+    /// The server reads the block's result, and makes the answer of it.
+    render: PartAnswer,
+    /// The server discards or keeps the instance, usually after the answer.
+    teardown: PartAnswer,
+}
+
+/// The time of a handler's calls in one part.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcHandlerPart", deny_unknown_fields)]
+struct PartAnswer {
+    /// The number of calls whose time in this part is known.
+    calls: u64,
+    time_ms_total: f64,
+    /// Null if there were no calls.
+    time_ms_p50: Option<f64>,
+    time_ms_p95: Option<f64>,
 }
 
 /// The usage of a block's handlers on this instance since it started. Handlers that were never called are included.
@@ -163,30 +269,40 @@ pub struct BlockUsageAnswer {
 
 /// Counts the call when it is dropped.
 struct Running<'a> {
-    usage: &'a HandlerUsage,
+    counts: &'a Counts,
     began: Instant,
     is_failed: bool,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.usage.count(self.began.elapsed(), self.is_failed);
+        self.counts.count(self.began.elapsed(), self.is_failed);
     }
 }
 
 /// The handlers of one block that were called.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockUsage {
+    block: Arc<str>,
     handlers: RwLock<BTreeMap<HandlerKind, HashMap<String, Arc<HandlerUsage>>>>,
 }
 
 impl BlockUsage {
+    fn new(block: &str) -> BlockUsage {
+        BlockUsage { block: block.into(), handlers: RwLock::default() }
+    }
+
     /// The usage of a handler that the block declares.
     pub(crate) fn of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
         if let Some(known) = self.handlers.read().get(&kind).and_then(|handlers| handlers.get(name)) {
             return Arc::clone(known);
         }
-        Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
+        let mut handlers = self.handlers.write();
+        let usage = handlers.entry(kind).or_default().entry(name.to_owned()).or_insert_with(|| {
+            let (block, name) = (Arc::clone(&self.block), name.to_owned());
+            Arc::new(HandlerUsage { block, kind, name, counts: Counts::default() })
+        });
+        Arc::clone(usage)
     }
 
     /// The usage of the handlers of a manifest, in the form in which it is shown. `handlers` are the handlers of its
@@ -202,8 +318,8 @@ impl BlockUsage {
 
     fn answer<'a>(&self, kind: HandlerKind, names: impl Iterator<Item = &'a str>) -> Vec<HandlerUsageAnswer> {
         let handlers = self.handlers.read();
-        let unused = HandlerUsage::default();
-        let of = |name: &str| handlers.get(&kind).and_then(|handlers| handlers.get(name)).map_or(&unused, |known| &**known);
+        let unused = Counts::default();
+        let of = |name: &str| handlers.get(&kind).and_then(|handlers| handlers.get(name)).map_or(&unused, |known| &known.counts);
         names.map(|name| of(name).answer(name)).collect()
     }
 }
@@ -226,7 +342,8 @@ impl Usages {
     }
 
     pub(crate) fn of(&self, block: &str) -> Arc<BlockUsage> {
-        Arc::clone(self.blocks.lock().entry(block.to_owned()).or_default())
+        let mut blocks = self.blocks.lock();
+        Arc::clone(blocks.entry(block.to_owned()).or_insert_with(|| Arc::new(BlockUsage::new(block))))
     }
 
     /// Drops the usage of blocks that are no longer installed.
@@ -254,16 +371,37 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_the_calls_that_ended() {
-        let usage = HandlerUsage::default();
-        assert_eq!(usage.percentile(50), None);
+        let counts = Counts::default();
+        assert_eq!(counts.times.percentile(50), None);
         for millis in 1..=100 {
-            usage.count(Duration::from_millis(millis), millis > 98);
+            counts.count(Duration::from_millis(millis), millis > 98);
         }
         for (percent, millis) in [(50, 50.0), (95, 95.0)] {
-            let found = usage.percentile(percent).expect("a time");
+            let found = counts.times.percentile(percent).expect("a time");
             assert!((found - millis).abs() <= millis / 20.0, "{percent}: {found}");
         }
-        let shown = usage.answer("x");
+        let shown = counts.answer("x");
         assert_eq!((shown.calls, shown.failed, shown.time_ms_total), (100, 2, 5050.0));
+        let unused = PartAnswer { calls: 0, time_ms_total: 0.0, time_ms_p50: None, time_ms_p95: None };
+        assert_eq!(shown.parts.guest, unused);
+    }
+
+    #[test]
+    fn each_part_of_a_call_counts_for_its_handler_only() {
+        let usage = BlockUsage::new("echo");
+        let (take, knock) = (usage.of(HandlerKind::Action, "take"), usage.of(HandlerKind::Hook, "knock"));
+        for _ in 0..2 {
+            take.ended(CallClock::start());
+        }
+        take.torn_down(Duration::from_micros(1500));
+        take.torn_down(Duration::from_nanos(400));
+        let HandlerPartsAnswer { queue, instantiate, guest, host, render, teardown } = take.counts.answer("take").parts;
+        assert_eq!([&queue, &instantiate, &guest, &host, &render, &teardown].map(|part| part.calls), [2; 6]);
+        assert!(render.time_ms_total == 0.0 && render.time_ms_p95 == Some(0.0), "{render:?}");
+        // Times below a microsecond are part of the sum.
+        assert_eq!(teardown.time_ms_total, 1.5);
+        assert_eq!(take.counts.parts[CallPart::Teardown as usize].nanos.load(Ordering::Relaxed), 1_500_400);
+        assert_eq!(knock.counts.answer("knock").parts.queue.calls, 0);
+        assert!(Arc::ptr_eq(&take, &usage.of(HandlerKind::Action, "take")));
     }
 }

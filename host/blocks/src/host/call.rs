@@ -56,6 +56,8 @@ pub(crate) struct CallState {
     pub(crate) tripped: Tripped,
     /// Measures the parts of the call's time.
     pub(crate) clock: CallClock,
+    /// The host calls that have begun and not ended, while the clock follows the guest.
+    pub(crate) host_calls_open: u32,
     table: ResourceTable,
     wasi: Option<Wasi>,
     http_context: WasiHttpCtx,
@@ -86,6 +88,7 @@ impl CallState {
             growth_bytes: 0,
             tripped,
             clock: environment.clock,
+            host_calls_open: 0,
             table: {
                 let mut table = ResourceTable::new();
                 table.set_max_capacity(HANDLES_MAX);

@@ -171,6 +171,7 @@ struct CallSettings<'a> {
     timeout: Duration,
     /// The counters to which the call's usage is added.
     usage: Option<Arc<HandlerUsage>>,
+    /// It is off if the call has no counters.
     clock: CallClock,
     /// `None` if the call gets a new instance, which is dropped afterwards.
     reused: Option<Reused>,
@@ -242,23 +243,24 @@ fn trap_name(trap: &Trap) -> &'static str {
 
 /// Makes the clock of a call follow the guest from now on: into its own code, into the host, and back.
 fn follow_guest(store: &mut Store<CallState>) {
-    let mut host_calls_open = 0_u32;
-    store.call_hook(move |mut store, border| {
+    // The state of the call counts the open host calls. So the closure has no size, and takes no memory.
+    store.call_hook(|mut store, border| {
+        let state = store.data_mut();
         let part = match border {
             CallHook::CallingHost => {
-                host_calls_open += 1;
+                state.host_calls_open += 1;
                 CallPart::Host
             }
             CallHook::ReturningFromHost => {
-                host_calls_open = host_calls_open.saturating_sub(1);
+                state.host_calls_open = state.host_calls_open.saturating_sub(1);
                 CallPart::Guest
             }
             CallHook::CallingWasm => CallPart::Guest,
             // The host also calls the guest to get memory for the results of a host function.
-            CallHook::ReturningFromWasm if host_calls_open > 0 => CallPart::Host,
+            CallHook::ReturningFromWasm if state.host_calls_open > 0 => CallPart::Host,
             CallHook::ReturningFromWasm => CallPart::Render,
         };
-        store.data_mut().clock.enter(part);
+        state.clock.enter(part);
         Ok(())
     });
 }
@@ -270,8 +272,8 @@ fn follow_guest(store: &mut Store<CallState>) {
 /// instances that are not cleared yet. With less room the answer waits, because the client's next call could fail for lack of the
 /// memory that this call still has.
 ///
-/// `measured` is the block, if the time is measured.
-fn tear_down(mut guest: Guest, held: (CallSlot, Ticking), memory_of_a_call: usize, measured: Option<String>) {
+/// The time is counted in `usage`.
+fn tear_down(mut guest: Guest, held: (CallSlot, Ticking), memory_of_a_call: usize, usage: Option<Arc<HandlerUsage>>) {
     let begun = Instant::now();
     guest.store.data_mut().end();
     let ended_in = begun.elapsed();
@@ -280,8 +282,8 @@ fn tear_down(mut guest: Guest, held: (CallSlot, Ticking), memory_of_a_call: usiz
         let begun = Instant::now();
         drop(guest);
         drop(held);
-        if let Some(block) = measured {
-            blockbase_telemetry::block_torn_down(&block, ended_in + begun.elapsed());
+        if let Some(usage) = usage {
+            usage.torn_down(ended_in + begun.elapsed());
         }
     };
     match may_wait {
@@ -311,7 +313,7 @@ impl Inner {
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let measured = clock.is_on().then(|| block.to_owned());
+        let usage_of_teardown = usage.clone();
         let kept = reused.as_ref().and_then(|reused| reused.kept(&self.stock));
         blockbase_telemetry::block_instance(block, kept.is_some());
         let memory = match &kept {
@@ -363,17 +365,17 @@ impl Inner {
                 Some(reused) => guest.keep(reused, &stock, &executors),
                 None => Some(guest),
             };
-            match (gone, measured) {
+            match (gone, usage_of_teardown) {
                 // The guest that goes has the slot of the call until the end, even if it is another one.
-                (Some(guest), measured) => tear_down(guest, held, memory_of_a_call, measured),
-                (None, Some(block)) => blockbase_telemetry::block_torn_down(&block, begun.elapsed()),
+                (Some(guest), usage) => tear_down(guest, held, memory_of_a_call, usage),
+                (None, Some(usage)) => usage.torn_down(begun.elapsed()),
                 (None, None) => {}
             }
             clock.enter(CallPart::Render);
             Ended { outcome, memory_bytes, clock }
         };
         let (ended, busy) = self.executors.run(run).await;
-        if let Some(usage) = usage {
+        if let Some(usage) = &usage {
             usage.used_memory(ended.memory_bytes);
         }
         blockbase_telemetry::block_used(&BlockUse {
@@ -392,7 +394,9 @@ impl Inner {
             },
         });
         let answer = ended.outcome.map_err(|failed| failed.error(timeout)).and_then(C::answer);
-        ended.clock.record(block);
+        if let Some(usage) = usage {
+            usage.ended(ended.clock);
+        }
         answer
     }
 

@@ -1,11 +1,12 @@
 //! Information about blocks: the contents of a file before its install, the usage and the log of an installed block. Also the replay of a
 //! recorded event to a handler.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, inspect, on_both_engines, pack, test_block, until};
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::accounts::roles::{role, user};
 
@@ -53,6 +54,40 @@ async fn replay(who: &Admin<'_>, event: &str, more: Value) -> Answer {
         body[key] = value.clone();
     }
     who.post("/api/v1/blocks/listener/handlers/hear/replay", body).await
+}
+
+/// The parts of a call in the use of a handler. All but the last are within the duration of the call.
+const PARTS: [&str; 6] = ["queue", "instantiate", "guest", "host", "render", "teardown"];
+
+/// The milliseconds that the calls of the listener's action, hook and event handler spent in each part, as soon as they have made
+/// these numbers of calls.
+async fn times_of(admin: &Admin<'_>, calls: [u64; 3]) -> [BTreeMap<&'static str, f64>; 3] {
+    let use_of_all = async || {
+        let usage = admin.get("/api/v1/blocks/listener/usage").await.data();
+        ["actions", "hooks", "handlers"].map(|list| usage[list][0].clone())
+    };
+    until("each part of each call is counted", async || {
+        let all = use_of_all().await;
+        let is_counted = |(one, calls): (&Value, u64)| one["calls"] == calls && one["parts"]["teardown"]["calls"] == calls;
+        all.iter().zip(calls).all(is_counted)
+    })
+    .await;
+    use_of_all().await.map(|one| {
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {one}"));
+        for part in PARTS.map(|part| &one["parts"][part]) {
+            assert_eq!(part["calls"], one["calls"], "{one}");
+            let percentiles = [&part["timeMsP50"], &part["timeMsP95"]];
+            match one["calls"] == 0 {
+                true => assert!(percentiles.iter().all(|value| value.is_null()), "{one}"),
+                false => assert!(number(percentiles[0]) <= number(percentiles[1]), "{one}"),
+            }
+        }
+        let times = BTreeMap::from(PARTS.map(|part| (part, number(&one["parts"][part]["timeMsTotal"]))));
+        // Each sum is rounded to a microsecond.
+        let in_the_call: f64 = PARTS[..5].iter().map(|part| times[part]).sum();
+        assert!(in_the_call <= number(&one["timeMsTotal"]) + 0.005, "{one}");
+        times
+    })
 }
 
 async fn heard(admin: &Admin<'_>) -> Vec<Value> {
@@ -231,8 +266,11 @@ on_both_engines! {
         make_notes(&admin).await;
         assert_eq!(admin.install("", listener(json!({})).await).await.status, 201);
         let unused = admin.get("/api/v1/blocks/listener/usage").await.data();
+        let part = json!({ "calls": 0, "timeMsTotal": 0.0, "timeMsP50": null, "timeMsP95": null });
+        let parts: Map<String, Value> = PARTS.into_iter().map(|name| (name.to_owned(), part.clone())).collect();
         let zero = |name: &str| json!({
             "name": name, "calls": 0, "failed": 0, "timeMsTotal": 0.0, "timeMsP50": null, "timeMsP95": null, "memoryBytesMax": 0,
+            "parts": parts,
         });
         assert_eq!(unused["actions"], json!([zero("take")]));
         assert_eq!(unused["hooks"], json!([zero("knock")]));
@@ -267,6 +305,51 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/blocks/listener/usage").await.data()["actions"][0]["calls"], 0);
         let (nobody, _) = user(&admin, "nobody", None).await;
         nobody.get("/api/v1/blocks/listener/usage").await.expect_error(403, "forbidden");
+    }
+
+    async fn the_use_of_a_handler_says_in_which_parts_its_calls_spend_their_time(engine: Engine) {
+        // Telemetry is off, and a failed delivery is not retried.
+        let server = ServerBuilder::new(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
+        let admin = server.admin().await;
+        make_notes(&admin).await;
+        assert_eq!(admin.install("", listener(json!({})).await).await.status, 201);
+        let take = async |input: Value| admin.post("/api/v1/blocks/listener/actions/take", input).await;
+        let knock = async || assert_eq!(server.call("POST", "/api/v1/hooks/listener/knock", None).await.status, 200);
+
+        // The answer does not wait for the teardown, nor for the event handlers.
+        take(json!({ "bytes": 1_000_000 })).await.data();
+        let [action, hook, handler] = times_of(&admin, [1, 0, 0]).await;
+        assert!(action["guest"] > 0.0 && action["instantiate"] > 0.0, "{action:?}");
+        assert_eq!([hook, handler].map(|times| times.values().sum::<f64>()), [0.0; 2], "the other handlers have no calls");
+        knock().await;
+        admin.make("note", json!({ "title": "a" })).await;
+        let [_, hook, handler] = times_of(&admin, [1, 1, 2]).await;
+        assert!(hook.values().sum::<f64>() > 0.0, "{hook:?}");
+        assert!(handler["host"] > 0.0, "the server writes the records of the handler: {handler:?}");
+
+        // Calls that fail have parts too, and so have calls in a kept instance. An upgrade keeps the times.
+        take(json!({ "fails": true })).await.expect_error(400, "invalid_request");
+        admin.make("note", json!({ "title": "trap" })).await;
+        times_of(&admin, [2, 1, 4]).await;
+        let next = listener(json!({ "version": "0.2.0", "instances": { "reuse": { "calls": 1000, "seconds": 300 } } })).await;
+        assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", next).await.status, 200);
+        for _ in 0..3 {
+            take(json!({ "bytes": 1_000_000 })).await.data();
+            knock().await;
+        }
+        let [later, more, same] = times_of(&admin, [5, 4, 4]).await;
+        assert!(later["guest"] > action["guest"], "{later:?} after {action:?}");
+        for (before, after) in [(action, later), (hook, more), (handler, same)] {
+            assert!(PARTS.iter().all(|part| after[part] >= before[part]), "{after:?} after {before:?}");
+        }
+
+        // The right to call a handler is not the right to see its use.
+        role(&admin, "caller", json!([{ "resource": "blocks", "actions": ["update"] }])).await;
+        let (caller, _) = user(&admin, "caller", Some("caller")).await;
+        assert_eq!(caller.post("/api/v1/blocks/listener/actions/take", json!({})).await.data(), 0);
+        let path = "/api/v1/blocks/listener/usage";
+        caller.get(path).await.expect_error(403, "forbidden");
+        server.call("GET", path, None).await.expect_error(401, "unauthorized");
     }
 
     async fn a_log_is_searched_and_followed(engine: Engine) {

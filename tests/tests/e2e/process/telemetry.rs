@@ -41,6 +41,10 @@ fn action<'a>(name: &'a str, outcome: &'a str) -> [(&'a str, &'a str); 3] {
     [("svc_block", "echo"), ("svc_action", name), ("svc_outcome", outcome)]
 }
 
+fn part_of<'a>(action: &'a str, part: &'a str) -> [(&'a str, &'a str); 3] {
+    [("svc_block", "echo"), ("svc_action", action), ("svc_block_part", part)]
+}
+
 fn with_telemetry(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_TELEMETRY", "true")
 }
@@ -61,8 +65,10 @@ on_sqlite_first! {
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");
 
         // The answer does not wait for the end of the instance.
-        let torn_down = [("svc_block", "echo"), ("svc_block_part", "teardown")];
-        until(&server, "svc_block_call_part_milliseconds_count", &torn_down, 4.0).await;
+        let handlers = [("echo", 2.0), ("panic", 1.0), ("spin", 1.0)];
+        for (handler, calls) in handlers {
+            until(&server, "svc_block_call_part_milliseconds_count", &part_of(handler, "teardown"), calls).await;
+        }
 
         let shown = scrape(&server).await;
         assert_eq!(shown.kinds["svc_action_invocations_total"], "counter");
@@ -74,20 +80,23 @@ on_sqlite_first! {
         let spun = shown.value("svc_action_duration_milliseconds_sum", &action("spin", "failed")).unwrap();
         assert!((300.0..10_000.0).contains(&spun), "{spun} ms");
 
-        // Each part has a value for each of the four calls. All parts but the teardown are within the durations of the actions.
+        // Each part has a value for each call of a handler. All parts but the teardown are within the durations of the action.
         assert_eq!(shown.kinds["svc_block_call_part_milliseconds"], "histogram");
-        let part = |of: &str, name: &str| {
-            let labels = [("svc_block", "echo"), ("svc_block_part", name)];
-            shown.value(&format!("svc_block_call_part_milliseconds{of}"), &labels).unwrap()
-        };
         let names = ["queue", "instantiate", "guest", "host", "render"];
-        assert_eq!(names.map(|name| part("_count", name)), [4.0; 5]);
-        assert!(names.iter().all(|name| *name == "host" || part("_sum", name) > 0.0), "{shown:?}");
-        assert!(part("_sum", "teardown") > 0.0, "{shown:?}");
-        let took = |name, outcome| shown.value("svc_action_duration_milliseconds_sum", &action(name, outcome)).unwrap();
-        let calls = took("echo", "success") + took("panic", "failed") + spun;
-        let parts: f64 = names.iter().map(|name| part("_sum", name)).sum();
-        assert!((300.0..=calls).contains(&parts), "{parts} of {calls} ms");
+        for (handler, calls) in handlers {
+            let part = |of: &str, name: &str| {
+                shown.value(&format!("svc_block_call_part_milliseconds{of}"), &part_of(handler, name)).unwrap()
+            };
+            assert_eq!(names.map(|name| part("_count", name)), [calls; 5], "{handler}");
+            assert!(names.iter().all(|name| *name == "host" || part("_sum", name) > 0.0), "{handler}: {shown:?}");
+            assert!(part("_sum", "teardown") > 0.0, "{handler}: {shown:?}");
+            let outcome = if handler == "echo" { "success" } else { "failed" };
+            let took = shown.value("svc_action_duration_milliseconds_sum", &action(handler, outcome)).unwrap();
+            let parts: f64 = names.iter().map(|name| part("_sum", name)).sum();
+            let least = if handler == "spin" { 300.0 } else { 0.0 };
+            assert!((least..=took).contains(&parts), "{handler}: {parts} of {took} ms");
+        }
+        assert_eq!(shown.series("svc_block_call_part_milliseconds_count").len(), 18, "{shown:?}");
 
         let route = "/api/v1/blocks/{block}/actions/{action}";
         let answered = [("http_request_method", "POST"), ("http_response_status_code", "200"), ("http_route", route), ("url_scheme", "http")];
@@ -178,6 +187,9 @@ on_sqlite_first! {
         admin.post("/api/v1/blocks/echo/actions/refuse", json!({ "code": "conflict" })).await.expect_error(409, "conflict");
         for name in ["action echo.echo", "POST /api/v1/blocks/{block}/actions/{action}", "the-request", "action echo.refuse", "conflict"] {
             collector.expect("/v1/traces", name.as_bytes()).await;
+        }
+        for part in ["queue", "instantiate", "guest", "host", "render"] {
+            collector.expect("/v1/traces", format!("svc.block.part.{part}").as_bytes()).await;
         }
         for name in ["svc.action.invocations", "svc.action.duration", "http.server.request.duration", "bakery"] {
             collector.expect("/v1/metrics", name.as_bytes()).await;

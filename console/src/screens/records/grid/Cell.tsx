@@ -1,6 +1,6 @@
 /** A value in one line of the table. Hundreds of cells are visible at once, so each consists of few plain elements. */
 import { memo } from "react";
-import { CURRENCY_SCALE, withScale } from "../../../api/field-rules";
+import { amountText } from "../../../api/field-rules";
 import { isLosslessNumber, printJson } from "../../../api/json";
 import { shortId } from "../../../components/Id";
 import { relativeTime } from "../../../components/Time";
@@ -23,7 +23,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
       </span>
     );
   if (value === "") return <span className={values.empty}>""</span>;
-  if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? withScale(String(value), column.field.scale ?? CURRENCY_SCALE) : String(value)}</span>;
+  if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? amountText(value, column.field) : String(value)}</span>;
   if (typeof value === "boolean") return <span className={values.word}>{String(value)}</span>;
   if (typeof value === "string") {
     if (column.relation !== undefined) return title === undefined ? <span className={classes.id}>{shortId(value)}</span> : <bdi className={classes.link}>{cut(title)}</bdi>;

@@ -1,5 +1,5 @@
 /** Groups and results as text for people. This file does not use React. */
-import { withScale } from "../../../api/field-rules";
+import { amountText, withScale } from "../../../api/field-rules";
 import { type JsonValue, printJson } from "../../../api/json";
 import { NUMBER } from "../../../api/numbers";
 import { shortId } from "../../../components/short-id";
@@ -17,11 +17,11 @@ const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 
 export type TitleOf = (column: RecordColumn, id: string) => string | undefined;
 
-/** The name of a group's value: "(empty)" for null, a period in words, the title of a related record. */
+/** The name of a group's value: "(empty)" for null, a period in words, an amount with its decimal places, the title of a related record. */
 export function valueLabel(value: JsonValue | undefined, { column, period, clock }: GroupField, titleOf: TitleOf): string {
   if (value === null || value === undefined) return EMPTY;
   if (value === "") return '""';
-  if (typeof value !== "string") return printJson(value);
+  if (typeof value !== "string") return column?.type === "currency" ? amountText(value, column.field) : printJson(value);
   if (column === undefined) return value;
   if (period !== undefined) return periodLabel(value, period, clock);
   if (column.relation !== undefined) return titleOf(column, value) ?? shortId(value);
