@@ -17,6 +17,7 @@ use crate::access::makers::keep_maker;
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::base::stored::Place;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::records::read::page_json;
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, suspension_checks};
 use kind::Kind;
@@ -89,6 +90,17 @@ impl From<&TaskRow> for TaskAnswer {
             next_run_at: task.next_run_at.filter(|_| task.enabled).map(Timestamp),
             suspended: task.suspension.map(SuspensionAnswer::from),
         }
+    }
+}
+
+impl TaskAnswer {
+    /// The task in the audit log. Of the input of a block's action, it shows only the names of the keys.
+    fn audited(task: &TaskRow) -> TaskAnswer {
+        let mut answer = TaskAnswer::from(task);
+        if let Some(input) = answer.config.get_mut("input") {
+            *input = input.as_object().map(|input| input.keys().cloned().collect()).unwrap_or_default();
+        }
+        answer
     }
 }
 
@@ -289,7 +301,7 @@ impl App {
             suspension: None,
         };
         let answer = TaskAnswer::from(&task);
-        let (app, acting) = (self.itself()?, caller.clone());
+        let (app, acting, auditor) = (self.itself()?, caller.clone(), self.auditor(caller));
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -301,13 +313,12 @@ impl App {
                             format!("There are already {TASKS_MAX} tasks, which is the maximum."),
                         ));
                     }
-                    match connection.insert_task(&task).await? {
-                        true => Ok(()),
-                        false => {
-                            let message = format!("A task with the name `{}` already exists.", task.name);
-                            Err(Error::new(Code::UniqueViolation, message).with_field("name"))
-                        }
+                    if !connection.insert_task(&task).await? {
+                        let message = format!("A task with the name `{}` already exists.", task.name);
+                        return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
                     }
+                    let act = Act::new(AuditAction::Create, Resource::Tasks, &task.id).after(&TaskAnswer::audited(&task));
+                    auditor.record(connection, act).await
                 })
             })
             .await?;
@@ -333,7 +344,7 @@ impl App {
             Some(_) if kind::MADE.contains(&known.kind.as_str()) => Some(caller.maker()),
             _ => None,
         };
-        let (app, acting) = (self.itself()?, caller.clone());
+        let (app, acting, auditor) = (self.itself()?, caller.clone(), self.auditor(caller));
         let task = self
             .store
             .write(self.by(caller), move |connection| {
@@ -344,6 +355,7 @@ impl App {
                     let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
                     // Somebody else may have changed the task's action meanwhile.
                     app.require_task(connection, &acting, &task).await?;
+                    let before = TaskAnswer::audited(&task);
                     let was_enabled = task.enabled;
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
                     if let Some(config) = config {
@@ -361,6 +373,8 @@ impl App {
                     }
                     task.updated_at = now;
                     connection.update_task(&task).await?;
+                    let act = Act::new(AuditAction::Update, Resource::Tasks, &task.id).before(&before);
+                    auditor.record(connection, act.after(&TaskAnswer::audited(&task))).await?;
                     Ok(task)
                 })
             })
@@ -379,16 +393,17 @@ impl App {
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
         }
-        let (app, caller) = (self.itself()?, caller.clone());
+        let (app, auditor, caller) = (self.itself()?, self.auditor(caller), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let task = connection.held_task(&task.id).await?.ok_or_else(|| Error::not_found("task"))?;
                     app.require_task(connection, &caller, &task).await?;
-                    match connection.delete_task(&task.id).await? {
-                        true => Ok(()),
-                        false => Err(Error::not_found("task")),
+                    if !connection.delete_task(&task.id).await? {
+                        return Err(Error::not_found("task"));
                     }
+                    let act = Act::new(AuditAction::Delete, Resource::Tasks, &task.id).before(&TaskAnswer::audited(&task));
+                    auditor.record(connection, act).await
                 })
             })
             .await
