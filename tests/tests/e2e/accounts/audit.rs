@@ -1,12 +1,14 @@
 //! The audit log: one row for each administrative act and none for an act that fails, failed sign-ins, and who sees what.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 
-use blockbase_tests::{Admin, Answer, Server, on_both_engines};
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{key, role, user};
+use crate::edge::openapi::operations;
 
 const PASSWORD: &str = "correct horse battery";
 /// The members of an entry, in their order.
@@ -38,7 +40,376 @@ async fn sign_in(server: &Server, email: &str, password: &str) -> Answer {
     server.call("POST", "/api/auth/sign-in/email", Some(json!({ "email": email, "password": password }))).await
 }
 
+/// The beginnings of the operations that change something and are no administrative acts: records, the surfaces that run other
+/// operations, calls of blocks, what callers do with their own account, and questions that are sent by POST.
+const NO_ACTS: [&str; 20] = [
+    "post /api/v1/data/",
+    "patch /api/v1/data/",
+    "delete /api/v1/data/",
+    "post /api/v1/batch",
+    "post /api/v1/graphql",
+    "put /api/v1/graphql",
+    "delete /api/v1/graphql",
+    "post /api/v1/mcp",
+    "delete /api/v1/mcp",
+    "post /api/v1/hooks/",
+    "put /api/v1/hooks/",
+    "patch /api/v1/hooks/",
+    "delete /api/v1/hooks/",
+    "post /api/v1/blocks/courier/actions/",
+    "post /api/v1/blocks/inspect",
+    "post /api/v1/roles/{id}/explain",
+    "post /api/v1/events/ticket",
+    "patch /api/v1/me/preferences",
+    "post /api/auth/",
+    // It needs an account that the configuration made. A test of its own checks it.
+    "post /api/v1/admin/claim",
+];
+
+/// The body of a request.
+enum Sent {
+    Nothing,
+    Json(Value),
+    Block(Vec<u8>),
+}
+
+/// Every administrative act once, by its operation, with the checks of its row.
+struct Acts<'a> {
+    admin: Admin<'a>,
+    /// A user without rights, who is refused.
+    stranger: Admin<'a>,
+    actor: String,
+    covered: BTreeSet<String>,
+    /// Everything secret that the answers showed.
+    secrets: Vec<String>,
+}
+
+/// The secret texts of an answer.
+fn secrets_in(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str().filter(|_| ["key", "secret", "link"].contains(&name.as_str())) {
+                    Some(text) => found.push(text.rsplit("#token=").next().unwrap().to_owned()),
+                    None => secrets_in(member, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| secrets_in(item, found)),
+        _ => {}
+    }
+}
+
+impl Acts<'_> {
+    async fn send(&self, who: &Admin<'_>, method: &str, path: &str, body: &Sent) -> Answer {
+        let id = format!("act-{}", self.covered.len());
+        let request = who.request(method, path).header("x-request-id", id);
+        self.admin
+            .server
+            .send(match body {
+                Sent::Nothing => request,
+                Sent::Json(body) => request.json(body),
+                Sent::Block(file) => request.header("content-type", "application/wasm").body(file.clone()),
+            })
+            .await
+    }
+
+    /// Sends the request of an act, and checks that exactly one row was written. The row's target is the `id` of the answer if
+    /// `target` is empty. A caller without rights sends the same request first, and no row is written. Returns the answer.
+    async fn act(&mut self, operation: &str, path: &str, body: Sent, (action, resource, target): (&str, &str, &str)) -> Value {
+        let server = self.admin.server;
+        let (method, pattern) = operation.split_once(' ').unwrap();
+        let (method, path) = (method.to_uppercase(), if path.is_empty() { pattern } else { path });
+        let before = rows(server).await;
+        let refused = self.send(&self.stranger, &method, path, &body).await;
+        assert!([403, 404].contains(&refused.status), "{operation}: {} {}", refused.status, refused.text);
+        assert_eq!(rows(server).await, before, "{operation}: a refused request left a row");
+
+        // Requests of the same operation have ids of their own.
+        let name = (1..).map(|number| format!("{operation} #{number}")).find(|name| !self.covered.contains(name)).unwrap();
+        self.covered.insert(name);
+        let answer = self.send(&self.admin, &method, path, &body).await;
+        assert!(answer.status < 300, "{operation}: {} {}", answer.status, answer.text);
+        assert_eq!(rows(server).await, before + 1, "{operation}: an act has one row");
+        let columns = "action, resource, target, actor, credential, address";
+        let id = format!("act-{}", self.covered.len());
+        let row = server.sql(&format!("SELECT {columns} FROM svc_audit WHERE request_id = '{id}'")).await;
+        let shown = if answer.text.is_empty() { Value::Null } else { answer.json() };
+        secrets_in(&shown, &mut self.secrets);
+        let target = if target.is_empty() { shown["data"]["id"].as_str().unwrap() } else { target };
+        assert_eq!(row[0][..3], [action, resource, target], "{operation}");
+        assert_eq!(row[0][3], self.actor, "{operation}");
+        assert!(row[0][4].starts_with("session:") && row[0][5] == "127.0.0.1", "{operation}: {row:?}");
+        shown
+    }
+
+    /// The acts on objects, fields and relationships.
+    async fn on_the_schema(&mut self) {
+        let object = "/api/v1/objects/note";
+        let note = json!({ "name": "note", "fields": [{ "name": "title", "type": "text" }] });
+        self.act("post /api/v1/objects", "", Sent::Json(note), ("create", "objects", "note")).await;
+        let label = json!({ "label": "Notes" });
+        self.act("patch /api/v1/objects/{name}", object, Sent::Json(label), ("update", "objects", "note")).await;
+        let (fields, field) = (format!("{object}/fields"), format!("{object}/fields/body"));
+        let body = json!({ "name": "body", "type": "text" });
+        self.act("post /api/v1/objects/{name}/fields", &fields, Sent::Json(body), ("add_field", "objects", "note")).await;
+        let operation = "patch /api/v1/objects/{name}/fields/{field}";
+        self.act(operation, &field, Sent::Json(json!({ "max": 9 })), ("alter_field", "objects", "note")).await;
+        let operation = "delete /api/v1/objects/{name}/fields/{field}";
+        self.act(operation, &field, Sent::Nothing, ("drop_field", "objects", "note")).await;
+        let parent = json!({ "name": "parent", "kind": "many_to_one", "source": "note", "target": "note" });
+        let wanted = ("create_relationship", "objects", "note");
+        let made = self.act("post /api/v1/relationships", "", Sent::Json(parent), wanted).await;
+        let path = format!("/api/v1/relationships/{}", made["data"]["id"]);
+        let wanted = ("delete_relationship", "objects", "note");
+        self.act("delete /api/v1/relationships/{id}", &path, Sent::Nothing, wanted).await;
+        // A plan changes nothing.
+        let before = rows(self.admin.server).await;
+        let planned = self.admin.post("/api/v1/objects?dryRun=true", json!({ "name": "planned" })).await;
+        assert_eq!((planned.status, rows(self.admin.server).await), (200, before), "{}", planned.text);
+        self.act("delete /api/v1/objects/{name}", object, Sent::Nothing, ("delete", "objects", "note")).await;
+    }
+
+    /// The acts on roles, users and API keys.
+    async fn on_people(&mut self) {
+        let role = json!({ "name": "helper", "permissions": [] });
+        let made = self.act("post /api/v1/roles", "", Sent::Json(role), ("create", "roles", "")).await;
+        let helper = made["data"]["id"].as_str().unwrap();
+        let path = format!("/api/v1/roles/{helper}");
+        let changes = json!({ "permissions": [{ "resource": "events", "actions": ["read"] }] });
+        self.act("patch /api/v1/roles/{id}", &path, Sent::Json(changes), ("update", "roles", helper)).await;
+
+        let new = json!({ "email": "eve@example.com", "name": "Eve" });
+        let made = self.act("post /api/v1/users", "", Sent::Json(new), ("invite", "users", "")).await;
+        let eve = made["data"]["id"].as_str().unwrap();
+        let path = format!("/api/v1/users/{eve}");
+        let wanted = ("make_password_link", "users", eve);
+        let link = format!("{path}/password-link");
+        let made = self.act("post /api/v1/users/{id}/password-link", &link, Sent::Nothing, wanted).await;
+        let token = made["data"]["link"].as_str().unwrap().rsplit("#token=").next().unwrap().to_owned();
+        let body = json!({ "newPassword": PASSWORD, "token": token });
+        let server = self.admin.server;
+        assert_eq!(server.call("POST", "/api/auth/reset-password", Some(body)).await.status, 200);
+        for _ in 0..3 {
+            let signed_in = sign_in(server, "eve@example.com", PASSWORD).await.json();
+            self.secrets.push(signed_in["token"].as_str().unwrap().to_owned());
+        }
+        let sessions = format!("{path}/sessions");
+        let first = self.admin.get(&sessions).await.data()[0]["id"].as_str().unwrap().to_owned();
+        let one = format!("{sessions}/{first}");
+        let operation = "delete /api/v1/users/{id}/sessions/{session}";
+        self.act(operation, &one, Sent::Nothing, ("end_session", "users", eve)).await;
+        let operation = "delete /api/v1/users/{id}/sessions";
+        self.act(operation, &sessions, Sent::Nothing, ("end_sessions", "users", eve)).await;
+        let operation = "patch /api/v1/users/{id}";
+        for (changes, action) in [
+            (json!({ "name": "Eve of Example" }), "update"),
+            (json!({ "banned": true }), "ban"),
+            (json!({ "banned": false, "name": "Eve" }), "unban"),
+        ] {
+            self.act(operation, &path, Sent::Json(changes), (action, "users", eve)).await;
+        }
+        let (roles, given) = (format!("{path}/roles"), json!({ "roleId": "helper" }));
+        self.act("post /api/v1/users/{id}/roles", &roles, Sent::Json(given), ("give_role", "users", eve)).await;
+        let taken = format!("{roles}/{helper}");
+        let operation = "delete /api/v1/users/{id}/roles/{role}";
+        self.act(operation, &taken, Sent::Nothing, ("take_role", "users", eve)).await;
+
+        let new = json!({ "name": "ci", "roleId": "helper", "userId": eve });
+        let made = self.act("post /api/v1/api-keys", "", Sent::Json(new), ("create", "api_keys", "")).await;
+        let key = made["data"]["id"].as_str().unwrap();
+        let path_of_key = format!("/api/v1/api-keys/{key}");
+        let adopt = format!("{path_of_key}/adopt");
+        self.act("post /api/v1/api-keys/{id}/adopt", &adopt, Sent::Nothing, ("adopt", "api_keys", key)).await;
+        self.act("delete /api/v1/api-keys/{id}", &path_of_key, Sent::Nothing, ("delete", "api_keys", key)).await;
+
+        self.act("delete /api/v1/users/{id}", &path, Sent::Nothing, ("delete", "users", eve)).await;
+        let path = format!("/api/v1/roles/{helper}");
+        self.act("delete /api/v1/roles/{id}", &path, Sent::Nothing, ("delete", "roles", helper)).await;
+    }
+
+    /// The acts on webhooks, subscriptions and deliveries.
+    async fn on_events(&mut self) {
+        let new = json!({
+            "name": "out", "url": "https://webhook.invalid/in?token=in-the-query", "topics": ["block.#"],
+            "headers": { "authorization": "Bearer in-the-header" },
+        });
+        self.secrets.extend(["in-the-query", "in-the-header"].map(str::to_owned));
+        let made = self.act("post /api/v1/webhooks", "", Sent::Json(new), ("create", "webhooks", "")).await;
+        let webhook = made["data"]["id"].as_str().unwrap();
+        let path = format!("/api/v1/webhooks/{webhook}");
+        let changes = json!({ "topics": ["block.installed"] });
+        self.act("patch /api/v1/webhooks/{id}", &path, Sent::Json(changes), ("update", "webhooks", webhook)).await;
+        for (verb, action) in [("test", "test"), ("rotate-secret", "rotate_secret"), ("adopt", "adopt")] {
+            let operation = format!("post /api/v1/webhooks/{{id}}/{verb}");
+            let sent = format!("{path}/{verb}");
+            self.act(&operation, &sent, Sent::Nothing, (action, "webhooks", webhook)).await;
+        }
+        let updated = log(&self.admin, &format!("target={webhook}&action=update")).await.remove(0);
+        assert_eq!(members(&updated["before"], ["name", "url"]), ["out", "https://webhook.invalid/in"]);
+        let topics = [&updated["before"]["topics"], &updated["after"]["topics"]];
+        assert_eq!(topics, [&json!(["block.#"]), &json!(["block.installed"])]);
+        self.act("delete /api/v1/webhooks/{id}", &path, Sent::Nothing, ("delete", "webhooks", webhook)).await;
+
+        let new = json!({ "event": "nothing.#", "consumer": "listener", "handler": "log_event" });
+        let wanted = ("subscribe", "events", "listener");
+        self.act("post /api/v1/events/subscriptions", "", Sent::Json(new), wanted).await;
+        let path = "/api/v1/events/subscriptions/listener";
+        let adopt = format!("{path}/adopt");
+        let operation = "post /api/v1/events/subscriptions/{consumer}/adopt";
+        self.act(operation, &adopt, Sent::Nothing, ("adopt", "events", "listener")).await;
+        let retry = "post /api/v1/events/deliveries/retry";
+        for event in ["failed-one", "failed-two"] {
+            let values = format!("VALUES ('{event}', 't', '{{}}', 0, 0)");
+            let server = self.admin.server;
+            server.sql(&format!("INSERT INTO svc_events (id, topic, payload, depth, occurred_at) {values}")).await;
+            let values = format!("SELECT seq, 'listener', 'log_event', 'failed', TRUE, 5 FROM svc_events WHERE id = '{event}'");
+            let columns = "(event_seq, consumer, handler, status, dead, attempts)";
+            server.sql(&format!("INSERT INTO svc_deliveries {columns} {values}")).await;
+        }
+        let one = json!({ "eventId": "failed-one", "consumer": "listener" });
+        self.act(retry, "", Sent::Json(one), ("retry", "events", "listener")).await;
+        let dead = json!({ "dead": true, "consumer": "listener" });
+        self.act(retry, "", Sent::Json(dead.clone()), ("retry", "events", "listener")).await;
+        // A retry that finds nothing changes nothing.
+        let before = rows(self.admin.server).await;
+        assert_eq!(self.admin.post("/api/v1/events/deliveries/retry", dead).await.data(), json!({ "count": 0 }));
+        assert_eq!(rows(self.admin.server).await, before);
+        let operation = "delete /api/v1/events/subscriptions/{consumer}";
+        self.act(operation, path, Sent::Nothing, ("unsubscribe", "events", "listener")).await;
+    }
+
+    /// The acts on blocks and tasks.
+    async fn on_blocks_and_tasks(&mut self) {
+        let path = "/api/v1/blocks/courier";
+        let config = json!({ "type": "object", "properties": { "greeting": { "type": "string" } } });
+        for (version, query, action) in [("1.0.0", "", "install"), ("1.1.0", "?upgrade=true", "upgrade")] {
+            let manifest = json!({
+                "name": "courier", "version": version, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
+                "permissions": { "secrets": ["KEY"] }, "config": config,
+            });
+            let file = Sent::Block(pack(example_block("echo").await, manifest).await.unwrap());
+            let install = format!("/api/v1/blocks{query}");
+            self.act("post /api/v1/blocks", &install, file, (action, "blocks", "courier")).await;
+        }
+        let (secrets, secret) = (format!("{path}/secrets"), json!({ "name": "KEY", "value": "the secret of the block" }));
+        self.secrets.push("the secret of the block".to_owned());
+        let operation = "post /api/v1/blocks/{block}/secrets";
+        self.act(operation, &secrets, Sent::Json(secret), ("set_secret", "blocks", "courier")).await;
+        let rollback = format!("{path}/rollback");
+        let operation = "post /api/v1/blocks/{block}/rollback";
+        self.act(operation, &rollback, Sent::Json(json!({})), ("roll_back", "blocks", "courier")).await;
+        let operation = "delete /api/v1/blocks/{block}/secrets/{name}";
+        let one = format!("{secrets}/KEY");
+        self.act(operation, &one, Sent::Nothing, ("delete_secret", "blocks", "courier")).await;
+        self.secrets.push("in the configuration".to_owned());
+        for (changes, action) in [
+            (json!({ "enabled": false }), "disable"),
+            (json!({ "enabled": true }), "enable"),
+            (json!({ "config": { "greeting": "in the configuration" } }), "configure"),
+        ] {
+            self.act("patch /api/v1/blocks/{block}", path, Sent::Json(changes), (action, "blocks", "courier")).await;
+        }
+        let configured = log(&self.admin, "action=configure").await.remove(0);
+        let keys = [&configured["before"]["configKeys"], &configured["after"]["configKeys"]];
+        assert_eq!(keys, [&json!([]), &json!(["greeting"])]);
+        let adopt = format!("{path}/adopt");
+        let operation = "post /api/v1/blocks/{block}/adopt";
+        self.act(operation, &adopt, Sent::Nothing, ("adopt", "blocks", "courier")).await;
+
+        let manifest = json!({
+            "name": "listener", "version": "1.0.0", "requires": { "plugins": ["data", "log"] },
+            "subscriptions": [{ "event": "block.#", "consumer": "listener:x", "handler": "hear" }],
+        });
+        let file = pack(test_block("listener").await, manifest).await.unwrap();
+        assert_eq!(self.admin.install("", file).await.status, 201);
+        let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
+        let replay = Sent::Json(json!({ "eventId": events[0]["id"] }));
+        let operation = "post /api/v1/blocks/{block}/handlers/{handler}/replay";
+        let of_handler = "/api/v1/blocks/listener/handlers/hear/replay";
+        self.act(operation, of_handler, replay, ("replay", "blocks", "listener")).await;
+
+        self.secrets.push("in the input".to_owned());
+        let config = json!({ "block": "courier", "action": "echo", "input": { "text": "in the input" } });
+        let new = json!({ "name": "greet", "type": "block_action", "schedule": "0 0 1 1 *", "config": config });
+        let made = self.act("post /api/v1/tasks", "", Sent::Json(new), ("create", "tasks", "")).await;
+        let task = made["data"]["id"].as_str().unwrap();
+        let path_of_task = format!("/api/v1/tasks/{task}");
+        let changes = Sent::Json(json!({ "enabled": false, "config": config }));
+        self.act("patch /api/v1/tasks/{id}", &path_of_task, changes, ("update", "tasks", task)).await;
+        let updated = log(&self.admin, &format!("target={task}&action=update")).await.remove(0);
+        assert_eq!((&updated["before"]["enabled"], &updated["after"]["config"]["input"]), (&json!(true), &json!(["text"])));
+        for (verb, action) in [("adopt", "adopt"), ("run", "run")] {
+            let operation = format!("post /api/v1/tasks/{{id}}/{verb}");
+            let sent = format!("{path_of_task}/{verb}");
+            self.act(&operation, &sent, Sent::Nothing, (action, "tasks", task)).await;
+        }
+        self.act("delete /api/v1/tasks/{id}", &path_of_task, Sent::Nothing, ("delete", "tasks", task)).await;
+    }
+
+    /// Checks that no operation of the document is missing.
+    fn are_all(&self, document: &Value) {
+        let is_change = |operation: &String| !operation.starts_with("get ");
+        let changing: BTreeSet<String> = operations(document).into_iter().filter(is_change).collect();
+        let covered: BTreeSet<&str> = self.covered.iter().map(|name| name.split(" #").next().unwrap()).collect();
+        let is_act = |operation: &&String| !NO_ACTS.iter().any(|start| operation.starts_with(start));
+        let missing: Vec<&String> = changing.iter().filter(is_act).filter(|one| !covered.contains(one.as_str())).collect();
+        assert!(missing.is_empty(), "these operations need a row in the audit log, or a place in NO_ACTS: {missing:?}");
+        let unknown: Vec<&&str> = covered.iter().filter(|one| !changing.contains(**one)).collect();
+        assert!(unknown.is_empty(), "these operations do not exist: {unknown:?}");
+        for start in NO_ACTS {
+            assert!(changing.iter().any(|operation| operation.starts_with(start)), "{start} is no operation");
+        }
+    }
+}
+
 on_both_engines! {
+    async fn every_administrative_act_has_one_row(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let (stranger, _) = user(&admin, "stranger", None).await;
+        let secrets = [&admin.token, &stranger.token].into_iter().cloned().chain([PASSWORD.to_owned()]).collect();
+        let mut acts = Acts { admin: admin.clone(), stranger, actor: format!("user:{own}"), covered: BTreeSet::new(), secrets };
+        acts.on_the_schema().await;
+        acts.on_people().await;
+        acts.on_events().await;
+        acts.on_blocks_and_tasks().await;
+        // The document has the block's action as long as the block is installed.
+        let document = admin.get("/api/v1/openapi.json").await.json();
+        let path = "/api/v1/blocks/courier";
+        acts.act("delete /api/v1/blocks/{block}", path, Sent::Nothing, ("uninstall", "blocks", "courier")).await;
+        acts.are_all(&document);
+
+        let (text, secrets) = (whole_table(&server).await, &acts.secrets);
+        assert!(secrets.len() > 12, "{secrets:?}");
+        for secret in secrets {
+            assert!(secret.len() > 8 && !text.contains(secret.as_str()), "{secret:?} is in the log");
+        }
+        // Nor are the hashes of what the database keeps as hashes.
+        for query in ["SELECT token_hash FROM svc_sessions", "SELECT password_hash FROM svc_credentials"] {
+            for hash in server.sql(query).await.concat() {
+                assert!(!text.contains(&hash), "{hash} is in the log");
+            }
+        }
+        let largest = log(&admin, "limit=100").await.iter().map(|entry| entry.to_string().len()).max();
+        assert!(largest.is_some_and(|bytes| bytes < 64 * 1024), "{largest:?}");
+    }
+
+    async fn an_entry_is_at_most_64_kib(server: Server) {
+        let admin = server.admin().await;
+        let grant = |number: usize| json!({ "resource": format!("resource_{number}_{}", "x".repeat(80)), "actions": ["read"] });
+        let permissions: Vec<Value> = (0..900).map(grant).collect();
+        let made = admin.post("/api/v1/roles", json!({ "name": "large", "permissions": permissions })).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        assert!(made.text.len() > 64 * 1024);
+        let entry = log(&admin, "resource=roles").await.remove(0);
+        assert!(entry.to_string().len() < 64 * 1024);
+        // Members that do not fit are left out as a whole.
+        assert_eq!((&entry["after"]["name"], &entry["after"]["cut"]), (&json!("large"), &json!(["permissions"])));
+        assert!(entry["after"].get("permissions").is_none() && entry["after"]["updatedAt"].is_string());
+    }
+
     async fn an_entry_names_the_act_and_its_request(server: Server) {
         let admin = server.admin().await;
         let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -254,5 +625,23 @@ on_both_engines! {
         }
         let text = whole_table(&server).await;
         assert!(!text.contains(token) && !text.contains("another horse battery"), "{text}");
+    }
+}
+
+on_both_engines! {
+    async fn the_account_of_the_configuration_and_its_claim_are_acts(engine: Engine) {
+        let pair = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "root@example.com");
+        let server = pair.env("SVC_ADMIN_PASSWORD", "from the environment 1").start().await;
+        let token = sign_in(&server, "root@example.com", "from the environment 1").await.json()["token"].clone();
+        let root = server.with_token(token.as_str().unwrap().to_owned());
+        let own = root.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let claim = json!({ "name": "Ada", "newPassword": "chosen by a person 2" });
+        assert_eq!(root.post("/api/v1/admin/claim", claim).await.status, 200);
+        let entries = log(&root, &format!("target={own}")).await;
+        let acts: Vec<[&str; 2]> = entries.iter().map(|entry| members(entry, ["action", "actor"])).collect();
+        let actor = format!("user:{own}");
+        assert_eq!(acts, [["claim", actor.as_str()], ["sign_in", actor.as_str()], ["create", "service"]]);
+        let text = whole_table(&server).await;
+        assert!(!text.contains("from the environment 1") && !text.contains("chosen by a person 2"), "{text}");
     }
 }
