@@ -33,6 +33,7 @@ const CONFIG_BYTES_MAX: usize = 65_536;
 /// The tasks that come with the service.
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
+const AUDIT_RETENTION: &str = "audit-retention";
 
 /// Changes of a task. Members that are left out stay unchanged.
 #[derive(Clone, Debug, Default)]
@@ -152,7 +153,7 @@ fn check_name(name: &str) -> Result<()> {
         && name.len() <= NAME_CHARS_MAX
         && name.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
         && name.parse::<uuid::Uuid>().is_err();
-    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP].contains(&name) {
+    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP, AUDIT_RETENTION].contains(&name) {
         let message = format!("`{name}` is the name of a task that comes with the service.");
         return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
     }
@@ -454,7 +455,7 @@ impl App {
                 Err(Error::new(Code::Forbidden, "The task calls an action that you may not call."))
             }
             Kind::EraseUser(_) => self.require_erasure(caller),
-            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention => Ok(()),
+            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention | Kind::AuditRetention => Ok(()),
         }
     }
 
@@ -488,6 +489,7 @@ impl App {
             let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
             seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", true));
         }
+        seeded.push((AUDIT_RETENTION, Kind::AuditRetention, "45 3 * * *", true));
         let mut tasks = Vec::with_capacity(seeded.len());
         for (name, kind, schedule, enabled) in seeded {
             tasks.push(TaskRow {
@@ -530,7 +532,7 @@ impl App {
         match &kind {
             Kind::EraseUser(_) => self.require_erasure(caller)?,
             Kind::AnonymousCleanup { .. } => may_delete_guests(caller)?,
-            Kind::BlockAction { .. } | Kind::EventRetention => {}
+            Kind::BlockAction { .. } | Kind::EventRetention | Kind::AuditRetention => {}
         }
         let config = kind.config();
         match config.to_string().len() <= CONFIG_BYTES_MAX {

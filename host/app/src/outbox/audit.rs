@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_auth::hash_token;
-use blockbase_schema::time::MINUTE_MS;
+use blockbase_schema::time::{DAY_MS, MINUTE_MS};
 use blockbase_schema::{Resource, Result, listed};
 use blockbase_store::{AuditRow, Connection};
 use serde::Serialize;
@@ -208,6 +208,14 @@ impl App {
     /// The writer of rows for a request without a caller: a sign-in.
     pub(crate) fn auditor_of(&self, origin: Origin) -> Auditor {
         self.auditor(&Caller::nobody().with_origin(origin))
+    }
+
+    /// Deletes the rows that are older than `SVC_AUDIT_RETENTION_DAYS`. Returns their number.
+    pub(crate) async fn purge_audit(&self) -> Result<u64> {
+        match i64::from(self.settings.audit_retention_days) {
+            0 => Ok(0),
+            days => self.purge(move |connection, now, most| Box::pin(connection.purge_audit(now - days * DAY_MS, most))).await,
+        }
     }
 }
 

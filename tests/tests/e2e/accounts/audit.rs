@@ -629,6 +629,61 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    async fn old_entries_are_deleted_by_a_task(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_AUDIT_RETENTION_DAYS", "2").start().await;
+        let admin = server.admin().await;
+        for name in ["one", "two", "three"] {
+            role(&admin, name, json!([])).await;
+        }
+        let day = 24 * 3_600_000_i64;
+        // Two entries are too old, and one is not.
+        let age = |days: i64, name: &str| format!(
+            "UPDATE svc_audit SET acted_at = acted_at - {} WHERE state_after LIKE '%\"{name}\"%'", days * day
+        );
+        for (days, name) in [(3, "one"), (3, "two"), (1, "three")] {
+            server.sql(&age(days, name)).await;
+        }
+        // More than one transaction deletes.
+        let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)";
+        let columns = "(id, acted_at, actor, action, resource, times)";
+        let old = "SELECT 'old ' || i, 1, 'service', 'update', 'roles', 1 FROM n";
+        server.sql(&format!("{numbers} INSERT INTO svc_audit {columns} {old}")).await;
+        let task = "/api/v1/tasks/audit-retention";
+        assert_eq!(admin.get(task).await.data()["type"], "audit_retention");
+        let run = admin.post(&format!("{task}/run"), json!({})).await.data();
+        assert_eq!((&run["status"], &run["result"]), (&json!("succeeded"), &json!({ "deleted": 1202 })));
+        let left = log(&admin, "resource=roles").await;
+        assert_eq!((left.len(), &left[0]["after"]["name"]), (1, &json!("three")));
+
+        let token = admin.token.clone();
+        let keeps = server.builder().env("SVC_AUDIT_RETENTION_DAYS", "0");
+        drop(server);
+        let server = keeps.start().await;
+        let admin = server.with_token(token);
+        server.sql("UPDATE svc_audit SET acted_at = 1").await;
+        assert_eq!(admin.post(&format!("{task}/run"), json!({})).await.data()["result"], json!({ "deleted": 0 }));
+        assert_eq!(log(&admin, "resource=roles").await.len(), 1);
+    }
+
+    async fn an_erasure_is_an_act_that_leaves_no_text_about_the_person(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let (_, ann) = user(&admin, "ann", None).await;
+        assert_eq!(admin.patch(&format!("/api/v1/users/{ann}"), json!({ "name": "Ann of Example" })).await.status, 200);
+        let config = json!({ "userId": ann, "records": "keep" });
+        let new = json!({ "name": "erase", "type": "erase_user", "schedule": "0 0 1 1 *", "config": config });
+        let task = admin.post("/api/v1/tasks", new).await.data()["id"].as_str().unwrap().to_owned();
+        let run = admin.post(&format!("/api/v1/tasks/{task}/run"), json!({})).await.data();
+        assert_eq!((&run["status"], &run["result"]["user"]), (&json!("succeeded"), &json!(true)), "{run}");
+        let text = whole_table(&server).await;
+        assert!(!text.contains("ann@example.com") && !text.contains("Ann of Example"), "{text}");
+        let acts: Vec<Value> = log(&admin, &format!("target={ann}")).await;
+        let acts: Vec<[&str; 2]> = acts.iter().map(|entry| members(entry, ["action", "actor"])).collect();
+        let actor = format!("user:{own}");
+        assert_eq!(acts, [["erase", actor.as_str()], ["update", actor.as_str()]]);
+    }
+
     async fn the_account_of_the_configuration_and_its_claim_are_acts(engine: Engine) {
         let pair = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "root@example.com");
         let server = pair.env("SVC_ADMIN_PASSWORD", "from the environment 1").start().await;

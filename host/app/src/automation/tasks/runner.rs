@@ -261,6 +261,7 @@ impl App {
                 Ok(json!({ "deleted": self.delete_old_guests(before).await? }))
             }
             Kind::EventRetention => Ok(json!({ "deleted": self.keep_outbox_bounded().await? })),
+            Kind::AuditRetention => Ok(json!({ "deleted": self.purge_audit().await? })),
             Kind::BlockAction { block, action, input } => {
                 let caller = self.task_caller(task).await?;
                 let answer = self.call_action(&caller, &block, &action, input.to_string(), run_id).await?;
