@@ -308,6 +308,8 @@ pub(crate) async fn forget_user(connection: &mut Connection, user_id: &str, emai
 mod tests {
     use std::collections::BTreeSet;
 
+    use blockbase_schema::table_rows;
+
     use super::*;
 
     #[test]
@@ -318,6 +320,15 @@ mod tests {
             assert_eq!(AuditAction::named(action.name()), Some(*action));
         }
         assert_eq!(AuditAction::named("sing_in"), None);
+    }
+
+    #[test]
+    fn the_documentation_lists_every_action() {
+        let rows = table_rows(include_str!("../../../../docs/security.md"), "| action | resource | the act |");
+        let name = |row: &&str| row.split('`').nth(1).expect("a name").to_owned();
+        let documented: Vec<String> = rows.iter().map(name).collect();
+        let written: Vec<&str> = AuditAction::ALL.iter().map(|action| action.name()).collect();
+        assert_eq!(documented, written, "the table of actions in docs/security.md");
     }
 
     #[test]
