@@ -116,11 +116,6 @@ impl AuditAction {
             AuditAction::Run => "run",
         }
     }
-
-    /// The action with this name.
-    pub(crate) fn named(name: &str) -> Option<AuditAction> {
-        AuditAction::ALL.iter().copied().find(|action| action.name() == name)
-    }
 }
 
 /// An administrative act, for its row.
@@ -316,10 +311,6 @@ mod tests {
     fn each_name_is_one_action() {
         let names: BTreeSet<&str> = AuditAction::ALL.iter().map(|action| action.name()).collect();
         assert_eq!(names.len(), AuditAction::ALL.len());
-        for action in AuditAction::ALL {
-            assert_eq!(AuditAction::named(action.name()), Some(*action));
-        }
-        assert_eq!(AuditAction::named("sing_in"), None);
     }
 
     #[test]
