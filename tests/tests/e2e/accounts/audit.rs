@@ -288,8 +288,12 @@ impl Acts<'_> {
                 "name": "courier", "version": version, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
                 "permissions": { "secrets": ["KEY"] }, "config": config,
             });
-            let file = Sent::Block(pack(example_block("echo").await, manifest).await.unwrap());
-            let install = format!("/api/v1/blocks{query}");
+            let file = pack(example_block("echo").await, manifest).await.unwrap();
+            let before = rows(self.admin.server).await;
+            let dry = if query.is_empty() { "?dryRun=true" } else { "?upgrade=true&dryRun=true" };
+            assert_eq!(self.admin.install(dry, file.clone()).await.status, 200);
+            assert_eq!(rows(self.admin.server).await, before, "a dry run changes nothing");
+            let (file, install) = (Sent::Block(file), format!("/api/v1/blocks{query}"));
             self.act("post /api/v1/blocks", &install, file, (action, "blocks", "courier")).await;
         }
         let (secrets, secret) = (format!("{path}/secrets"), json!({ "name": "KEY", "value": "the secret of the block" }));
@@ -448,6 +452,13 @@ on_both_engines! {
         admin.post("/api/v1/users", json!({ "email": "stranger@example.com" })).await.expect_error(409, "unique_violation");
         // A request that changes nothing has none either.
         assert_eq!(admin.patch(&format!("/api/v1/users/{own}"), json!({})).await.status, 200);
+        assert_eq!(rows(&server).await, before);
+        // This one is refused after its row was written in the transaction.
+        let (maker, id) = user(&admin, "maker", Some("admin")).await;
+        let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["block.#"] });
+        assert_eq!(maker.post("/api/v1/webhooks", webhook).await.status, 201);
+        let before = rows(&server).await;
+        admin.delete(&format!("/api/v1/users/{id}")).await.expect_error(409, "owns_things");
         assert_eq!(rows(&server).await, before);
     }
 
