@@ -92,23 +92,14 @@ mod tests {
             None
         });
         assert_eq!(same, document);
-        let wanted = [
-            (1, "a", "x"),
-            (3, "b", "y"),
-            (5, "b2", "z"),
-            (2, "list", "w"),
-            (2, "d", "\"q\\"),
-            (1, "e", ""),
-        ];
+        let wanted = [(1, "a", "x"), (3, "b", "y"), (5, "b2", "z"), (2, "list", "w"), (2, "d", "\"q\\"), (1, "e", "")];
         assert_eq!(found, wanted.map(|(depth, member, value)| (depth, member.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn only_the_chosen_texts_change() {
         let document = r#"{"n":123456789012345678901234567890.10,"email":"ann@x","roles":[{"email":"kept"}]}"#;
-        let changed = replace_texts(document, |text| {
-            (text.depth == 1 && text.member == "email").then(|| "a \"b\"\n".to_owned())
-        });
+        let changed = replace_texts(document, |text| (text.depth == 1 && text.member == "email").then(|| "a \"b\"\n".to_owned()));
         let wanted = r#"{"n":123456789012345678901234567890.10,"email":"a \"b\"\n","roles":[{"email":"kept"}]}"#;
         assert_eq!(changed, wanted);
     }

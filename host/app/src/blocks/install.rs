@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{AuditedBlock, BlockAnswer, keys_of};
 use super::conditions::shown;
 use super::consent::NewPermissions;
 use super::names::check_actions;
+use super::{AuditedBlock, BlockAnswer, keys_of};
 use crate::App;
 use crate::access::makers::keep_maker;
 use crate::base::topic::{BlockMembers, Topic};
