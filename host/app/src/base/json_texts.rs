@@ -17,7 +17,7 @@ impl<'d> JsonText<'d> {
     /// The text itself.
     pub(crate) fn value(self) -> Cow<'d, str> {
         match self.literal.contains('\\') {
-            true => serde_json::from_str(self.literal).map_or_else(|_| self.unquoted().into(), Cow::Owned),
+            true => serde_json::from_str::<String>(self.literal).map_or_else(|_| self.unquoted().into(), Cow::Owned),
             false => self.unquoted().into(),
         }
     }
