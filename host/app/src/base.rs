@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod at;
 pub(crate) mod clock;
 pub(crate) mod frames;
+pub(crate) mod json_texts;
 pub(crate) mod offload;
 pub(crate) mod stored;
 pub(crate) mod topic;

@@ -20,12 +20,13 @@ use blockbase_schema::{Code, Error, Hint, Registry, Resource, Result};
 use blockbase_store::{Suspension, ThingKind};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::App;
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::manifest;
 use crate::state::manifest::{ActionDeclaration, HookDeclaration, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::routing::{BUILT_IN_HANDLERS, is_built_in};
@@ -67,6 +68,34 @@ impl InstalledBlock {
             installed_by: self.installed_by.clone(),
             versions: self.versions.iter().map(|(version, _)| version.clone()).collect(),
             suspended: suspension.map(SuspensionAnswer::from),
+        }
+    }
+}
+
+/// A block in the audit log. Its configuration is shown by the names of the keys that are set.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuditedBlock {
+    version: String,
+    digest: String,
+    enabled: bool,
+    config_keys: Vec<String>,
+    permissions: manifest::Permissions,
+}
+
+/// The names of the keys of a configuration.
+fn keys_of(config: &Value) -> Vec<String> {
+    config.as_object().map(|config| config.keys().cloned().collect()).unwrap_or_default()
+}
+
+impl AuditedBlock {
+    fn of(registry: &Registry, block: &InstalledBlock) -> AuditedBlock {
+        AuditedBlock {
+            version: block.manifest.version.clone(),
+            digest: block.digest.clone(),
+            enabled: block.enabled,
+            config_keys: block.configured.as_ref().map(|set| set.keys().cloned().collect()).unwrap_or_default(),
+            permissions: conditions::shown(registry, &block.manifest.permissions),
         }
     }
 }
@@ -234,25 +263,39 @@ impl App {
     ) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         let block = self.installed(name)?;
+        let before = AuditedBlock::of(&self.registry(), &block);
+        let mut after = before.clone();
+        after.enabled = enabled.unwrap_or(after.enabled);
+        let action = match (&config, enabled) {
+            (Some(_), _) => Some(AuditAction::Configure),
+            (None, Some(true)) => Some(AuditAction::Enable),
+            (None, Some(false)) => Some(AuditAction::Disable),
+            (None, None) => None,
+        };
         let config = match config {
             // Only the given values are stored, so that the defaults of a later version apply to the rest.
             Some(config) => {
                 self.runtime()?.validate_config(&block.manifest, config.clone())?;
+                after.config_keys = keys_of(&config);
                 Some(config.to_string())
             }
             None => None,
         };
-        let (key, digest) = (name.to_owned(), block.digest.clone());
+        let (key, digest, auditor) = (name.to_owned(), block.digest.clone(), self.auditor(caller));
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
-                    match connection.update_block(&key, &digest, enabled, config).await? {
-                        true => Ok(()),
+                    if !connection.update_block(&key, &digest, enabled, config).await? {
                         // Meanwhile another version was installed, so the configuration was checked against the wrong schema.
-                        false => Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again.")),
+                        return Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again."));
                     }
+                    if let Some(action) = action {
+                        let act = Act::new(action, Resource::Blocks, &key).before(&before).after(&after);
+                        auditor.record(connection, act).await?;
+                    }
+                    Ok(())
                 })
             })
             .await?;
@@ -274,7 +317,7 @@ impl App {
     /// Removes a block with its subscriptions. Its data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
-        let announcer = self.announcer(caller);
+        let (announcer, auditor) = (self.announcer(caller), self.auditor(caller));
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
             .write(self.by(caller), move |connection| {
@@ -300,6 +343,9 @@ impl App {
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
                     connection.delete_webhooks_of(&format!("block:{key}")).await?;
                     connection.delete_block(&key).await?;
+                    let before = json!({ "version": block.version, "digest": block.digest, "enabled": block.enabled });
+                    let act = Act::new(AuditAction::Uninstall, Resource::Blocks, &key).before(&before);
+                    auditor.record(connection, act).await?;
                     let members = BlockMembers { block: &key, version: &block.version };
                     announcer.emit(connection, Topic::BlockUninstalled(members)).await
                 })

@@ -5,6 +5,7 @@ pub(crate) mod check_basis;
 pub(crate) mod client;
 pub(crate) mod identity;
 pub(crate) mod maker_rights;
+pub(crate) mod origin;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use blockbase_store::{TicketCredential, UserRow};
 
 use crate::caller::check_basis::{CheckBasis, CheckedRights};
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
+use crate::caller::origin::{Operator, Origin};
 
 /// The resource of a grant for everything, future objects included.
 const EVERY_RESOURCE: &str = "*";
@@ -46,6 +48,21 @@ pub struct Credentials {
     /// Whether the request comes from the operator of this server, through the socket in the data directory or from a command that has the
     /// database open. The operator may do everything.
     pub is_operator: bool,
+    /// The user of the operating system who is the operator, if it is known.
+    pub operator_uid: Option<u32>,
+    /// The id of the request in the log.
+    pub request_id: Option<Arc<str>>,
+}
+
+impl Credentials {
+    /// The request that presented them.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            address: self.address,
+            request_id: self.request_id.clone(),
+            operator: self.is_operator.then_some(Operator { uid: self.operator_uid }),
+        }
+    }
 }
 
 /// A ticket that a request presents to open an event stream.
@@ -90,6 +107,8 @@ pub struct Caller {
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
     /// The data by which the authority was checked, so that it can be checked again.
     pub(crate) basis: CheckBasis,
+    /// The request of the call, for the audit log.
+    pub(crate) origin: Origin,
 }
 
 /// The source of a caller's rights.
@@ -121,6 +140,7 @@ impl Caller {
             quota_owner: QuotaOwner::Service,
             answer_left: None,
             basis: CheckBasis::default(),
+            origin: Origin::default(),
         }
     }
 
@@ -152,7 +172,13 @@ impl Caller {
             quota_owner: identity.quota_owner(address),
             answer_left: None,
             basis: CheckBasis::of(&identity),
+            origin: Origin::default(),
         }
+    }
+
+    /// The same caller, who makes this request.
+    pub(crate) fn with_origin(self, origin: Origin) -> Caller {
+        Caller { origin, ..self }
     }
 
     /// The owner of the share that the caller's requests use.

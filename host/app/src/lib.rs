@@ -71,6 +71,7 @@ pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, 
 pub use delivery::stream_tickets::StreamTicketAnswer;
 pub use delivery::subscriptions::{CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, WithWarnings, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
+pub use outbox::audit::AuditAction;
 pub use records::cursors::{CURSOR_CHARACTERS_MAX, CursorPaginationAnswer, PageCursors};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
@@ -82,6 +83,7 @@ pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     OBJECT_MEMBERS_FIXED, ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
 };
+pub use service::audit::{AuditEntryAnswer, AuditRequest};
 pub use service::instance::{InstanceAnswer, SignInMethod};
 pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};

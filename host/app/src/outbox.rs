@@ -1,6 +1,7 @@
 //! Operations on the outbox for the background work: committed events of all instances, hints between instances, and folding of
 //! counts.
 
+pub(crate) mod audit;
 pub(crate) mod checks;
 pub(crate) mod platform_event;
 pub(crate) mod record_events;

@@ -27,6 +27,7 @@ use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::App;
@@ -34,6 +35,7 @@ use crate::base::answer::Timestamp;
 use crate::base::topic::{ObjectMembers, Topic};
 use crate::blocks::check_objects;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::block_types::InstalledBlock;
 use crate::state::refresh::Catalogue;
 use apply::apply;
@@ -75,8 +77,8 @@ enum Outcome {
 
 /// The result of an edit: its entry in the history, the object of its event, and the answer for the caller.
 struct Edited<T> {
-    /// The entry of the history, as JSON text.
-    entry: String,
+    /// The entry of the history.
+    entry: Entry,
     object: String,
     outcome: Outcome,
     /// The number of new field numbers that the object used.
@@ -217,10 +219,42 @@ enum SchemaChange<'a> {
     },
 }
 
+/// A change as the history stores it, and as the audit log does.
+struct Entry {
+    /// JSON text and not a tree, because numbers would lose digits in a tree.
+    text: String,
+    act: Act<'static>,
+}
+
 impl SchemaChange<'_> {
-    /// The entry of the history. It is text and not a tree, because numbers would lose digits in a tree.
-    fn entry(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(Error::internal)
+    /// The entry of the history.
+    fn entry(&self) -> Result<Entry> {
+        Ok(Entry { text: serde_json::to_string(self).map_err(Error::internal)?, act: self.act() })
+    }
+
+    /// The act that makes this change. Its target is the object.
+    fn act(&self) -> Act<'static> {
+        fn on(action: AuditAction, object: &str) -> Act<'static> {
+            Act::new(action, Resource::Objects, object.to_owned())
+        }
+        match self {
+            SchemaChange::CreateObject { object } => on(AuditAction::Create, &object.name).after(object),
+            SchemaChange::UpdateObject { object, before, after } => on(AuditAction::Update, object).before(before).after(after),
+            SchemaChange::DeleteObject { object, cascade } => {
+                on(AuditAction::Delete, object).after(&json!({ "cascade": cascade }))
+            }
+            SchemaChange::AddField { object, field } => on(AuditAction::AddField, object).after(field),
+            SchemaChange::AlterField { object, field: _, before, after } => {
+                on(AuditAction::AlterField, object).before(before).after(after)
+            }
+            SchemaChange::DropField { object, field } => on(AuditAction::DropField, object).before(field),
+            SchemaChange::CreateRelationship { relationship } => {
+                on(AuditAction::CreateRelationship, &relationship.definition.source).after(relationship)
+            }
+            SchemaChange::DeleteRelationship { relationship } => {
+                on(AuditAction::DeleteRelationship, &relationship.definition.source).before(relationship)
+            }
+        }
     }
 }
 
@@ -370,7 +404,8 @@ impl App {
         let name = name.to_owned();
         self.change_schema(caller, mode, vec![name.clone()], move |mut draft| {
             Box::pin(async move {
-                let id = stored(draft.catalogue, &name)?.id;
+                let deleted = stored(draft.catalogue, &name)?;
+                let (id, definition) = (deleted.id, deleted.definition.clone());
                 let needed = draft.catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
                 if let Some(known) = needed.filter(|_| !cascade) {
                     let known = &known.definition;
@@ -396,7 +431,8 @@ impl App {
                     draft.forget_relationship(relationship.id).await?;
                 }
                 draft.remove_object(id).await?;
-                let entry = SchemaChange::DeleteObject { object: &name, cascade }.entry()?;
+                let Entry { text, act } = SchemaChange::DeleteObject { object: &name, cascade }.entry()?;
+                let entry = Entry { text, act: act.before(&definition) };
                 let about = Some((name.clone(), None));
                 Ok(Edited { entry, object: name, outcome: Outcome::Deleted { cascade }, fields_added: 0, about, answer: () })
             })
@@ -444,6 +480,7 @@ impl App {
             (self.announcer(caller), caller.actor_id().map(str::to_owned), self.clock.now());
         let (blocks, caller) = (Arc::clone(&self.blocks.read()), caller.clone());
         let store = self.store.clone();
+        let auditor = self.auditor(&caller);
         self.store
             .write_schema(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -454,7 +491,7 @@ impl App {
                         store.check_room()?;
                     }
                     let touched = apply(connection, &caller, &before, next, edited.fields_added, can_index).await?;
-                    let change = edited.entry.clone();
+                    let Entry { text: change, act } = edited.entry;
                     let row = SchemaChangeRow { version, change, applied_by, applied_at };
                     connection.record_schema_change(row, touched).await?;
                     let members = ObjectMembers { object: &edited.object };
@@ -464,6 +501,7 @@ impl App {
                         Outcome::Deleted { .. } => Topic::SchemaObjectDeleted(members),
                     };
                     announcer.emit(connection, topic).await?;
+                    auditor.record(connection, act).await?;
                     Ok(edited.answer)
                 })
             })

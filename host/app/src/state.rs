@@ -99,6 +99,8 @@ pub struct Settings {
     pub addresses: AddressPolicy,
     /// The age in days at which settled events are deleted. 0 keeps all events.
     pub events_retention_days: u32,
+    /// The age in days at which rows of the audit log are deleted. 0 keeps all rows.
+    pub audit_retention_days: u32,
     /// The size of the outbox in bytes above which the oldest settled events are deleted. 0 means no limit.
     pub events_bytes_max: i64,
     /// The maximum number of records in one bulk call.

@@ -129,6 +129,14 @@ impl TopicFilter {
         }
     }
 
+    /// The text that was parsed.
+    pub fn text(&self) -> String {
+        match self {
+            TopicFilter::Pattern(pattern) => pattern.text(),
+            TopicFilter::Prefix(prefix) => prefix.clone(),
+        }
+    }
+
     pub fn matches(&self, topic: &str) -> bool {
         match self {
             TopicFilter::Pattern(pattern) => pattern.matches(topic),

@@ -22,6 +22,7 @@ use blockbase_app::App;
 use tokio::sync::watch;
 
 use request::extract::Operator;
+pub use request::extract::OperatorUid;
 pub use routes::auth::mail_links;
 pub use routes::service::metrics::metrics_router;
 pub(crate) use state::AppState;
@@ -78,7 +79,7 @@ impl Rest {
     }
 
     /// The router of accounts, for the operator of this server. It needs no credential and has no rate limit, and each request
-    /// has all rights. So nobody else may have access to this router.
+    /// has all rights. So nobody else may have access to this router. Each request has [`OperatorUid`] as an extension.
     pub fn operator_router(&self) -> Router {
         let state = self.0.clone();
         routes::accounts::operator_routes()

@@ -42,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) events_enabled: bool,
     /// The age in days at which settled events are deleted. 0 keeps all of them.
     pub(crate) events_retention_days: u32,
+    pub(crate) audit_retention_days: u32,
     /// `None` if the variable is not set. Then the size depends on the disk.
     pub(crate) events_bytes_max: Option<i64>,
     /// How often the dispatcher looks for work without a hint.
@@ -366,6 +367,7 @@ impl Config {
             mail: mail(&source)?,
             events_enabled: source.flag("SVC_EVENTS_ENABLED")?,
             events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS")?).unwrap_or(30),
+            audit_retention_days: u32::try_from(source.number("SVC_AUDIT_RETENTION_DAYS")?).unwrap_or(400),
             events_bytes_max: source.parsed("SVC_EVENTS_MAX_BYTES", "a whole number of bytes", |text| {
                 text.parse().ok().filter(|bytes: &i64| *bytes >= 0 && !text.starts_with('+'))
             })?,

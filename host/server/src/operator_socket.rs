@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use axum::body::Body;
+use blockbase_rest::OperatorUid;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -63,16 +64,19 @@ impl OperatorSocket {
                     continue;
                 }
             };
-            match stream.peer_cred().map(|peer| peer.uid()) {
-                Ok(uid) if uid == own || uid == 0 => {}
+            let uid = match stream.peer_cred().map(|peer| peer.uid()) {
+                Ok(uid) if uid == own || uid == 0 => uid,
                 peer => {
                     tracing::warn!(?peer, "a connection to the operator's socket is not from this user");
                     continue;
                 }
-            }
+            };
             let router = self.router.clone();
-            let service =
-                service_fn(move |request: hyper::Request<hyper::body::Incoming>| router.clone().oneshot(request.map(Body::new)));
+            let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(OperatorUid(uid));
+                router.clone().oneshot(request)
+            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)

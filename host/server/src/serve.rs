@@ -540,6 +540,7 @@ fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<Stri
         mails_of_network_max: config.mails_of_network_max,
         delete_user: config.delete_user,
         events_retention_days: config.events_retention_days,
+        audit_retention_days: config.audit_retention_days,
         events_bytes_max,
         require_auth: config.require_auth,
         disable_signup: config.disable_signup,

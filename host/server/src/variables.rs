@@ -124,6 +124,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
         Told("a fifth of the disk; 10 GiB on Postgres"),
         "bytes of the outbox past which settled events are purged; 0 means no bound",
     ),
+    number("SVC_AUDIT_RETENTION_DAYS", Is("400"), (0, 36_500), "age at which rows of the audit log are deleted; 0 keeps all"),
     number("SVC_RETRY_BASE_MS", Is("5000"), (1, 3_600_000), "base of the delivery backoff"),
     number("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), (1, 600_000), "time of one webhook call"),
     number("SVC_ACTION_TIMEOUT_MS", Is("30000"), CALL_MS, "time of one action, hook or handler"),

@@ -28,6 +28,7 @@ export const runsQuery = (task: string) =>
 export const TYPES: Record<Task["type"], string> = {
   anonymous_cleanup: "Deletes guests that are older than the configured number of days.",
   event_retention: "Deletes old events that no consumer still has to get.",
+  audit_retention: "Deletes old entries of the audit log.",
   block_action: "Calls an action of a block with the rights of the task's maker.",
   erase_user: "Erases what the service keeps of a user.",
 };

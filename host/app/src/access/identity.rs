@@ -70,7 +70,7 @@ impl App {
     /// # Errors
     /// `unauthorized` if enforcement is on, `key_suspended`, and those of viewing as a role.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
-        let caller = self.authenticate_whole(credentials).await?;
+        let caller = self.authenticate_whole(credentials).await?.with_origin(credentials.origin());
         match &credentials.view_as {
             Some(role) => self.viewed_as(caller, role).await,
             None => Ok(caller),

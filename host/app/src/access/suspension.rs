@@ -7,13 +7,16 @@
 use std::collections::HashMap;
 
 use blockbase_schema::time::MINUTE_MS;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Error, Resource, Result};
 use blockbase_store::{Connection, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing, ThingKind};
+use serde_json::json;
 
 use crate::App;
 use crate::access::makers::{explain, keep_maker, suspend};
+use crate::base::answer::MakerAnswer;
 use crate::caller::Caller;
 use crate::caller::maker_rights::MakerRights;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::outbox::platform_event::Announcer;
 use crate::state::RightsSettled;
 use crate::state::acts_later::SuspensionCheck;
@@ -167,6 +170,7 @@ impl App {
     pub(crate) async fn adopt(&self, caller: &Caller, kind: ThingKind, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };
+        let auditor = self.auditor(&caller);
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -184,7 +188,8 @@ impl App {
                             return Err(Error::not_found("block"));
                         }
                     }
-                    Ok(())
+                    let act = Act::new(AuditAction::Adopt, resource_of(kind), &thing.id);
+                    auditor.record(connection, act.after(&json!({ "madeBy": MakerAnswer::of(&maker) }))).await
                 })
             })
             .await?;
@@ -192,6 +197,17 @@ impl App {
             ThingKind::Block => self.refresh().await,
             _ => self.refresh_subscriptions().await,
         }
+    }
+}
+
+/// The resource that gates the things of a kind.
+fn resource_of(kind: ThingKind) -> Resource {
+    match kind {
+        ThingKind::ApiKey => Resource::ApiKeys,
+        ThingKind::Webhook => Resource::Webhooks,
+        ThingKind::Subscription => Resource::Events,
+        ThingKind::Task => Resource::Tasks,
+        ThingKind::Block => Resource::Blocks,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::accounts::users::unknown_role;
 use crate::base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::base::topic::Topic;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::acts_later::{ActsLater, SuspensionCheck};
 
 /// The maximum length of a key's name, in characters.
@@ -172,6 +173,7 @@ impl App {
             caller.require(Resource::Users, Action::Update)?;
         }
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
+        let auditor = self.auditor(caller);
         let key = ApiKey::random().map_err(Error::internal)?;
         let (prefix, key_hash, id) = (key.prefix().to_owned(), key.hash(), self.clock.id(now).to_string());
         let caller = caller.clone();
@@ -214,6 +216,8 @@ impl App {
                     };
                     connection.insert_api_key(NewApiKey { row: row.clone(), key_hash }).await?;
                     announcer.emit(connection, Topic::KeyCreated((&row).into())).await?;
+                    let act = Act::new(AuditAction::Create, Resource::ApiKeys, &row.id).after(&ApiKeyAnswer::from(&row));
+                    auditor.record(connection, act).await?;
                     Ok(row)
                 })
             })
@@ -229,6 +233,7 @@ impl App {
     pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<ApiKeyAnswer> {
         let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
+        let auditor = self.auditor(caller);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let row = self
             .change_accounts_by(caller.basis.clone(), move |connection| {
@@ -255,8 +260,11 @@ impl App {
                     }
                     connection.set_maker(ThingKind::ApiKey, &id, &maker).await?;
                     settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
+                    let before = ApiKeyAnswer::from(&holder.key);
                     let row = ApiKeyRow { maker, suspension: None, ..holder.key };
                     announcer.emit(connection, Topic::KeyAdopted((&row).into())).await?;
+                    let act = Act::new(AuditAction::Adopt, Resource::ApiKeys, &row.id).before(&before);
+                    auditor.record(connection, act.after(&ApiKeyAnswer::from(&row))).await?;
                     Ok(row)
                 })
             })
@@ -270,7 +278,7 @@ impl App {
     /// `forbidden` if the key has rights that the caller lacks.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
         let access = caller.access(Resource::ApiKeys, Action::Delete)?;
-        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
@@ -278,6 +286,8 @@ impl App {
                 let holder = within(connection, &access, &id).await?;
                 app.require_rights_of_key(connection, &caller, &holder).await?;
                 connection.delete_api_key(&id).await?;
+                let act = Act::new(AuditAction::Delete, Resource::ApiKeys, &id).before(&ApiKeyAnswer::from(&holder.key));
+                auditor.record(connection, act).await?;
                 keys_are_gone(connection, &announcer, vec![holder], now).await
             })
         })

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use blockbase_auth::check_password;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Service, UserRow};
 
-use super::types::{ADMIN, check_name, hash_error, normal_email, password_error};
+use super::types::{ADMIN, UserAnswer, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic};
 use crate::caller::check_basis::CheckBasis;
 use crate::caller::client::AuthProblem;
 use crate::caller::identity::{Credential, Identity};
 use crate::caller::{Caller, Credentials};
+use crate::outbox::audit::{Act, AuditAction};
 
 /// The account's name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";
@@ -55,7 +56,7 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        let announcer = self.announcer(&Caller::system());
+        let (announcer, auditor) = (self.announcer(&Caller::system()), self.auditor(&Caller::system()));
         // Other instances may already run.
         self.change_accounts(Service, move |connection| {
             Box::pin(async move {
@@ -70,6 +71,7 @@ impl App {
                     return Err(Error::internal("there is no role `admin`"));
                 }
                 connection.await_claim(&user.id, now).await?;
+                auditor.record(connection, Act::on_user(AuditAction::Create, &user.id).after(&UserAnswer::from(&user))).await?;
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;
                 Ok(true)
@@ -128,6 +130,7 @@ impl App {
         }
         let new_hash = self.hash_chosen(new_password).await?.map_err(refused)?;
         let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
+        let auditor = self.auditor(&Caller::of_identity(Arc::clone(&identity)).with_origin(credentials.origin()));
         let claimed = self
             .change_accounts_by(CheckBasis::of(&identity), move |connection| {
                 Box::pin(async move {
@@ -142,6 +145,7 @@ impl App {
                     (user.name, user.updated_at) = (name, now);
                     connection.update_user(&user).await?;
                     connection.delete_sessions_of(&user_id, Some(&session_id)).await?;
+                    auditor.record(connection, Act::new(AuditAction::Claim, Resource::Users, &user_id)).await?;
                     Ok(true)
                 })
             })

@@ -14,6 +14,7 @@ use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::identity::Identity;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::sign_in_tries::Try;
 
 /// The maximum age of a session that may delete its account without a password or a link.
@@ -147,7 +148,7 @@ impl App {
             }
         }
         let id = identity.user.id.clone();
-        let caller = Caller::of_identity(identity);
+        let caller = Caller::of_identity(identity).with_origin(client.credentials.origin());
         self.removing(&caller, &id, || self.delete_own_account_at_once(&caller, &id)).await?;
         Ok(Deletion::Deleted)
     }
@@ -171,12 +172,15 @@ impl App {
     async fn delete_own_account_at_once(&self, caller: &Caller, id: &str) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
             let (announcer, now, id) = (self.announcer(caller), self.clock.now(), id.to_owned());
+            let auditor = self.auditor(caller);
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
             self.change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let user = connection.held_user(&id).await?.ok_or_else(|| Error::not_found("user"))?;
                     keep_an_admin(connection, &user).await?;
+                    // The deletion then replaces the address of this row too.
+                    auditor.record(connection, Act::on_user(AuditAction::Delete, &id)).await?;
                     detach_user(connection, &mut context, &id).await?;
                     remove_user(connection, &announcer, &id, now).await?;
                     announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await

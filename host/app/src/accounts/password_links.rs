@@ -11,6 +11,7 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, TokenKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::types::{ADMIN, password_error};
 use crate::App;
@@ -18,6 +19,7 @@ use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::maker_rights::MakerRights;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::sign_in_tries::{Try, account_of};
 
 /// How long an invitation is valid, in milliseconds.
@@ -122,6 +124,7 @@ impl App {
     pub async fn make_password_link(&self, caller: &Caller, user_id: &str) -> Result<PasswordLinkAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, caller, app) = (user_id.to_owned(), caller.clone(), self.itself()?);
+        let auditor = self.auditor(&caller);
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -135,7 +138,10 @@ impl App {
                     None => TokenKind::Invitation,
                     Some(_) => TokenKind::Reset,
                 };
-                app.new_password_link(connection, &user_id, caller.maker(), kind, app.clock.now()).await
+                let made = app.new_password_link(connection, &user_id, caller.maker(), kind, app.clock.now()).await?;
+                let act = Act::new(AuditAction::MakePasswordLink, Resource::Users, &user_id);
+                auditor.record(connection, act.after(&json!({ "expiresAt": made.expires_at }))).await?;
+                Ok(made)
             })
         })
         .await
@@ -229,6 +235,7 @@ impl App {
         let given = password.clone();
         let password_hash = self.hash_chosen(password).await?.map_err(refused)?;
         let (user_id, caller, app, now) = (user_id.to_owned(), caller.clone(), self.itself()?, self.clock.now());
+        let auditor = self.auditor(&caller);
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -241,7 +248,8 @@ impl App {
                 check_password(&given, &user.email).map_err(refused)?;
                 replace_password(connection, &user_id, &password_hash, now).await?;
                 // Failed attempts of others no longer delay the user's sign-in.
-                Ok(connection.sign_in_succeeded(&account_of(&user.email), NO_NETWORK, now).await?)
+                connection.sign_in_succeeded(&account_of(&user.email), NO_NETWORK, now).await?;
+                auditor.record(connection, Act::new(AuditAction::SetPassword, Resource::Users, &user_id)).await
             })
         })
         .await

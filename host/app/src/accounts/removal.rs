@@ -12,6 +12,7 @@ use crate::App;
 use crate::access::makers::settle;
 use crate::base::topic::Topic;
 use crate::caller::Caller;
+use crate::outbox::audit::forget_user;
 use crate::outbox::platform_event::Announcer;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::{Step, StepSize, delete_records, delete_some, in_steps};
@@ -92,9 +93,13 @@ pub(crate) async fn move_references(connection: &mut Connection, registry: &Regi
     Ok(())
 }
 
-/// Deletes a user with their sessions, roles and the keys that act as them, and suspends the things that they made.
+/// Deletes a user with their sessions, roles and the keys that act as them, and suspends the things that they made. Replaces what
+/// the audit log shows about the person.
 pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {
     let keys = connection.api_keys_of_user(id).await?;
+    if let Some(user) = connection.user(id).await? {
+        forget_user(connection, id, &user.email).await?;
+    }
     if !connection.delete_user(id).await? {
         return Ok(false);
     }

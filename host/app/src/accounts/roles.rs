@@ -17,6 +17,7 @@ use crate::accounts::removal::keys_are_gone;
 use crate::accounts::types::{ADMIN, ANONYMOUS};
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 pub use effective::RolePermissions;
 pub use explain::{ExplainRequest, Explanation};
 
@@ -199,6 +200,7 @@ impl App {
             updated_at: now,
         };
         let answer = RoleAnswer::of(&registry, &role)?;
+        let (auditor, made) = (self.auditor(caller), answer.clone());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -206,7 +208,11 @@ impl App {
                     let message = format!("There are {ROLES_MAX} roles, the most that there may be. Delete one first.");
                     return Err(Error::new(Code::Conflict, message));
                 }
-                if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) }
+                if !connection.insert_role(&role).await? {
+                    return Err(taken(&role.name));
+                }
+                let act = Act::new(AuditAction::Create, Resource::Roles, &role.id).after(&made);
+                auditor.record(connection, act).await
             })
         })
         .await?;
@@ -232,6 +238,7 @@ impl App {
         let permissions = changes.permissions.map(stored).transpose()?;
         let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
+        let auditor = self.auditor(&caller);
         let role = self
             .change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
@@ -239,6 +246,8 @@ impl App {
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
                     // The configuration can refer to a role by its name, so a new name may give the role to other users.
                     app.require_rights_of_role(connection, &caller, &role).await?;
+                    let registry = app.registry_in(connection).await?;
+                    let before = RoleAnswer::of(&registry, &role).ok();
                     if let Some(name) = changes.name.filter(|name| *name != role.name) {
                         rename(connection, &mut role, name).await?;
                     }
@@ -252,6 +261,8 @@ impl App {
                         blockbase_store::DbError::Unique { .. } => taken(&role.name),
                         other => other.into(),
                     })?;
+                    let act = Act::new(AuditAction::Update, Resource::Roles, &role.id).before(&before);
+                    auditor.record(connection, act.after(&RoleAnswer::of(&registry, &role).ok())).await?;
                     Ok(role)
                 })
             })
@@ -266,7 +277,7 @@ impl App {
     /// needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Roles, Action::Delete)?;
-        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
         let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
@@ -279,6 +290,9 @@ impl App {
                 }
                 let keys = connection.api_keys_of_role(&role.id).await?;
                 connection.delete_role(&role.id).await?;
+                let registry = app.registry_in(connection).await?;
+                let act = Act::new(AuditAction::Delete, Resource::Roles, &role.id);
+                auditor.record(connection, act.before(&RoleAnswer::of(&registry, &role).ok())).await?;
                 keys_are_gone(connection, &announcer, keys, now).await
             })
         })

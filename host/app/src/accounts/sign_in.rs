@@ -1,16 +1,18 @@
 //! Sign-in with a password.
 
-use blockbase_schema::{Code, Result};
-use blockbase_store::SignInState;
+use blockbase_schema::{Code, Resource, Result};
+use blockbase_store::{Service, SignInState};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::MailRequest;
+use super::password_links::is_admin;
 use super::sessions::SESSIONS_OF_USER_MAX;
 use super::types::{SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::audit::{Act, AuditAction};
 
 /// The parameters of a sign-in.
 #[derive(Clone, Debug)]
@@ -48,9 +50,11 @@ impl App {
             })
             .await?;
         let (user, hash) = found.unzip();
+        let account = user.as_ref().map(|user| user.id.clone());
         let holds = self.hasher.verify(password, hash.clone()).await.map_err(hash_error)?;
         let (Some(user), Some(hash)) = (user.filter(|user| holds && !user.banned), hash) else {
             self.log_failed_try(&email, &client, "a sign-in");
+            self.note_failed_sign_in(&email, account, &client).await;
             return Err(AuthProblem::InvalidEmailOrPassword);
         };
         if self.waits_for_proof(&user).await? {
@@ -65,7 +69,7 @@ impl App {
         }
         let guest = self.guest_of(&client.credentials).await?;
         let (session, token) = self.new_session(&user.id, remember, &client)?;
-        let caller = App::as_user(&user.id);
+        let caller = App::as_user(&user.id).with_origin(client.credentials.origin());
         let now = self.clock.now();
         let (user, session, guest, hash, caller, attempt) = (&user, &session, &guest, &hash, &caller, &attempt);
         let system = Caller::system();
@@ -73,7 +77,7 @@ impl App {
             self.on_schema(&system, move |registry| async move {
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
                 let attempt = attempt.clone();
-                let announcer = self.announcer(caller);
+                let (announcer, auditor) = (self.announcer(caller), self.auditor(caller).of_session(&session.id));
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 self.add_to_accounts(ends_others, move |connection| {
                     Box::pin(async move {
@@ -103,6 +107,9 @@ impl App {
                             announcer.emit(connection, Topic::UserUpgraded(members)).await?;
                         }
                         connection.insert_session(session).await?;
+                        if is_admin(connection, &user_id).await? {
+                            auditor.record(connection, Act::new(AuditAction::SignIn, Resource::Users, &user_id)).await?;
+                        }
                         connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
                         Ok(Outcome::SignedIn)
                     })
@@ -124,7 +131,21 @@ impl App {
         }
         match is_signed_in {
             true => Ok(SignedIn { token, user: UserAnswer::from(user), remember }),
-            false => Err(AuthProblem::InvalidEmailOrPassword),
+            false => {
+                self.note_failed_sign_in(&email, account, &client).await;
+                Err(AuthProblem::InvalidEmailOrPassword)
+            }
+        }
+    }
+
+    /// Counts a failed sign-in in the audit log. If that is not possible, the client gets the same answer.
+    async fn note_failed_sign_in(&self, email: &str, user_id: Option<String>, client: &Client) {
+        let (auditor, email) = (self.auditor_of(client.credentials.origin()), email.to_owned());
+        let noted = self.store.write(Service, move |connection| {
+            Box::pin(async move { auditor.count_failed_sign_in(connection, &email, user_id.as_deref()).await })
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!(error.cause = %error, "a failed sign-in is missing in the audit log");
         }
     }
 }

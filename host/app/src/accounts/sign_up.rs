@@ -11,6 +11,7 @@ use crate::App;
 use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::audit::{Act, AuditAction, Auditor};
 use crate::outbox::platform_event::Announcer;
 use crate::outbox::record_events::WriteContext;
 
@@ -90,6 +91,7 @@ impl NewAccount {
         connection: &mut Connection,
         context: &mut WriteContext,
         announcer: &Announcer,
+        auditor: &Auditor,
     ) -> Result<Outcome> {
         let is_first = match self.admission(app, connection).await? {
             Admission::First => true,
@@ -118,6 +120,11 @@ impl NewAccount {
         }
         let members = NewUserMembers { user_id: &self.user.id, is_anonymous: false };
         announcer.emit(connection, Topic::UserCreated(members)).await?;
+        if is_first {
+            // This account administers the server.
+            let act = Act::on_user(AuditAction::Create, &self.user.id);
+            auditor.record(connection, act.after(&UserAnswer::from(&self.user))).await?;
+        }
         if let Some(guest) = guest.filter(|_| carried) {
             let members = UpgradeMembers { user_id: &self.user.id, guest_id: guest };
             announcer.emit(connection, Topic::UserUpgraded(members)).await?;
@@ -208,7 +215,7 @@ impl App {
             updated_at: now,
         };
         let (session, token) = self.new_session(&user.id, remember, &client)?;
-        let caller = App::as_user(&user.id);
+        let caller = App::as_user(&user.id).with_origin(client.credentials.origin());
         let mail = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
         let CheckedRequest { page, language, .. } = mail.checked()?;
         let asker = Asker::client(&client);
@@ -218,10 +225,11 @@ impl App {
             .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
                 let (new, app, announcer) = (new.clone(), self.itself()?, self.announcer(caller));
+                let auditor = self.auditor(caller).of_session(&new.session.id);
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 // The first user changes the cached data about the service itself (`App::instance`).
                 self.add_to_accounts(new.guest.is_some() || !has_users, move |connection| {
-                    Box::pin(async move { new.insert(&app, connection, &mut context, &announcer).await })
+                    Box::pin(async move { new.insert(&app, connection, &mut context, &announcer, &auditor).await })
                 })
                 .await
             })

@@ -9,6 +9,7 @@ use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{Connection, Maker, MakerPart, RoleRow, Thing, ThingKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::App;
 use crate::access::identity::grants;
@@ -17,12 +18,13 @@ use crate::accounts::removal::{detach_user, remove_user};
 use crate::accounts::types::{ADMIN, ANONYMOUS, UserAnswer, check_name};
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::outbox::platform_event::Announcer;
 use crate::records::read::page_json;
 
 pub use invite::{InvitationAnswer, NewUser};
 pub use seen::SeenUserAnswer;
-use seen::access_to_whole;
+pub(crate) use seen::access_to_whole;
 pub use sessions::UserSessionAnswer;
 
 /// The operation that needs a right. It stands before the message if the caller lacks the right.
@@ -77,9 +79,15 @@ struct HeldRole {
     name: String,
 }
 
+impl HeldRole {
+    fn of(role: &RoleRow) -> HeldRole {
+        HeldRole { id: role.id.clone(), name: role.name.clone() }
+    }
+}
+
 impl ManagedUserAnswer {
     fn of(user: &UserRow, roles: Vec<RoleRow>) -> ManagedUserAnswer {
-        let roles = roles.into_iter().map(|RoleRow { id, name, .. }| HeldRole { id, name }).collect();
+        let roles = roles.iter().map(HeldRole::of).collect();
         ManagedUserAnswer { user: UserAnswer::from(user), banned: user.banned, roles }
     }
 }
@@ -102,8 +110,9 @@ fn checked_name(name: String) -> Result<String> {
     }
 }
 
-/// Gives a user a role, if the caller has all rights of the role. The caller of this function has locked the accounts.
-async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
+/// Gives a user a role, if the caller has all rights of the role. Returns the role. The caller of this function has locked the
+/// accounts.
+async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<RoleRow> {
     // Held: what the role gives does not change until it is given.
     let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
     let registry = app.registry_in(connection).await?;
@@ -112,7 +121,8 @@ async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: 
         let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
         return Err(Error::new(Code::Conflict, message));
     }
-    Ok(connection.give_role(user_id, &role.id).await?)
+    connection.give_role(user_id, &role.id).await?;
+    Ok(role)
 }
 
 /// Refuses a change after which no user would have all rights.
@@ -176,26 +186,37 @@ impl App {
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let name = changes.name.map(checked_name).transpose()?;
-        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
                 app.require_rights_of_user(connection, &caller, &user).await?;
+                let before = ManagedUserAnswer::of(&user, connection.roles_of(&id).await?);
                 if changes.banned == Some(true) {
                     keep_an_admin(connection, &user).await?;
                     connection.delete_sessions_of(&id, None).await?;
                     connection.end_account_tokens(&id).await?;
                 }
-                if name.is_some() || changes.banned.is_some() {
+                let is_change = name.is_some() || changes.banned.is_some();
+                if is_change {
                     user.name = name.unwrap_or(user.name);
                     user.banned = changes.banned.unwrap_or(user.banned);
                     user.updated_at = now;
                     connection.update_user(&user).await?;
                     settle(connection, &announcer, MakerPart::User(id.clone()), now).await?;
                 }
-                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
+                let after = ManagedUserAnswer::of(&user, connection.roles_of(&id).await?);
+                let action = match (before.banned, after.banned) {
+                    (false, true) => AuditAction::Ban,
+                    (true, false) => AuditAction::Unban,
+                    _ => AuditAction::Update,
+                };
+                if is_change {
+                    auditor.record(connection, Act::on_user(action, &id).before(&before).after(&after)).await?;
+                }
+                Ok(after)
             })
         })
         .await
@@ -221,7 +242,7 @@ impl App {
 
     async fn delete_user_at_once(&self, caller: &Caller, id: &str, access: &Access, on_deletion: &OnDeletion) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
-            let (announcer, app) = (self.announcer(caller), self.itself()?);
+            let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
             let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
             let (access, on_deletion) = (access.clone(), on_deletion.clone());
@@ -232,6 +253,14 @@ impl App {
                     app.require_rights_of_user(connection, &caller, &user).await?;
                     keep_an_admin(connection, &user).await?;
                     let things = connection.things_made_by(&id).await?;
+                    // The deletion then replaces the name and the address in this row too.
+                    let before = ManagedUserAnswer::of(&user, connection.roles_of(&id).await?);
+                    let act = Act::on_user(AuditAction::Delete, &id).before(&before);
+                    let act = match &on_deletion {
+                        OnDeletion::HandOver(heir) => act.after(&json!({ "handedOverTo": heir })),
+                        OnDeletion::Refuse | OnDeletion::Suspend => act,
+                    };
+                    auditor.record(connection, act).await?;
                     match on_deletion {
                         OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
                         OnDeletion::Refuse | OnDeletion::Suspend => {}
@@ -308,13 +337,16 @@ impl App {
     /// `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
-        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
+        let (auditor, app) = (self.auditor(caller), self.itself()?);
+        let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_rights_of_user(connection, &caller, &user).await?;
-                give(&app, connection, &caller, &user_id, &role).await?;
+                let role = give(&app, connection, &caller, &user_id, &role).await?;
+                let act = Act::new(AuditAction::GiveRole, Resource::Users, &user_id).after(&HeldRole::of(&role));
+                auditor.record(connection, act).await?;
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
         })
@@ -328,7 +360,8 @@ impl App {
     /// the last admin, and for the role `anonymous` of a guest.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
-        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
+        let (auditor, app) = (self.auditor(caller), self.itself()?);
+        let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -341,10 +374,11 @@ impl App {
                 if role.name == ANONYMOUS && user.is_anonymous {
                     return Err(Error::new(Code::Conflict, "Every guest has the role `anonymous`."));
                 }
-                match connection.take_role(&user_id, &role.id).await? {
-                    true => Ok(()),
-                    false => Err(Error::not_found("role")),
+                if !connection.take_role(&user_id, &role.id).await? {
+                    return Err(Error::not_found("role"));
                 }
+                let act = Act::new(AuditAction::TakeRole, Resource::Users, &user_id).before(&HeldRole::of(&role));
+                auditor.record(connection, act).await
             })
         })
         .await

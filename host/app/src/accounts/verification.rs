@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     AccountTokenRow, Connection, DbError, MailKind, Maker, MakerPart, NewSession, ThingKind, TokenKind, UserRow,
 };
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
-use super::password_links::{TOKEN_TRIES, is_first_admin, log_ended, log_invalid};
+use super::password_links::{TOKEN_TRIES, is_admin, is_first_admin, log_ended, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
 use crate::App;
@@ -22,6 +22,7 @@ use crate::access::makers::{raise_versions_of, settle};
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::audit::{Act, AuditAction, Auditor};
 use crate::outbox::platform_event::Announcer;
 use crate::outbox::record_events::WriteContext;
 use crate::state::sign_in_tries::Try;
@@ -55,6 +56,8 @@ struct Proof {
     /// The hash of a password that nobody knows.
     unknown_password: String,
     attempt: Try,
+    /// The writer of the audit log for the session that the browser gets.
+    auditor: Auditor,
 }
 
 impl Proof {
@@ -96,6 +99,9 @@ impl Proof {
                 }
             }
             connection.insert_session(self.session).await?;
+            if is_admin(connection, &user.id).await? {
+                self.auditor.record(connection, Act::new(AuditAction::SignIn, Resource::Users, &user.id)).await?;
+            }
         }
         Ok(Outcome::Proved { user: Box::new(user), signs_in, has_ended })
     }
@@ -231,8 +237,9 @@ impl App {
         let random = LinkToken::random().map_err(Error::internal)?;
         let unknown_password = self.hasher.hash(random.as_str().to_owned()).await.map_err(hash_error)?;
         let (session, session_token) = self.new_session(&known.user_id, true, client)?;
-        let caller = App::as_user(&known.user_id);
-        let proof = Proof { token_hash, browser, signed_up, guest, session, unknown_password, attempt };
+        let caller = App::as_user(&known.user_id).with_origin(client.credentials.origin());
+        let auditor = self.auditor(&caller).of_session(&session.id);
+        let proof = Proof { token_hash, browser, signed_up, guest, session, unknown_password, attempt, auditor };
         let (proof, caller) = (&proof, &caller);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {

@@ -18,6 +18,7 @@ use crate::accounts::users::keep_an_admin;
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
 use crate::caller::check_basis::CheckBasis;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::records::stamps::{Restamped, restamp};
 use crate::state::sign_in_tries::account_of;
 
@@ -110,7 +111,7 @@ impl App {
     /// made.
     async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
         self.on_schema(caller, move |registry| async move {
-            let (announcer, app) = (self.announcer(caller), self.itself()?);
+            let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
             let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
             let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
             self.change_accounts_by(caller.basis.clone(), move |connection| {
@@ -119,6 +120,7 @@ impl App {
                     let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
                     app.require_rights_of_user(connection, &caller, &user).await?;
                     keep_an_admin(connection, &user).await?;
+                    auditor.record(connection, Act::on_user(AuditAction::Erase, &id)).await?;
                     connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
                     let log_lines = connection.delete_block_logs_with(&user.email).await?;
                     let task_runs = connection.clear_task_runs_with(&user.email).await?;

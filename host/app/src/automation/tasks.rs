@@ -17,6 +17,7 @@ use crate::access::makers::keep_maker;
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::base::stored::Place;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::records::read::page_json;
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, suspension_checks};
 use kind::Kind;
@@ -32,6 +33,7 @@ const CONFIG_BYTES_MAX: usize = 65_536;
 /// The tasks that come with the service.
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
+const AUDIT_RETENTION: &str = "audit-retention";
 
 /// Changes of a task. Members that are left out stay unchanged.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +94,17 @@ impl From<&TaskRow> for TaskAnswer {
     }
 }
 
+impl TaskAnswer {
+    /// The task in the audit log. Of the input of a block's action, it shows only the names of the keys.
+    fn audited(task: &TaskRow) -> TaskAnswer {
+        let mut answer = TaskAnswer::from(task);
+        if let Some(input) = answer.config.get_mut("input") {
+            *input = input.as_object().map(|input| input.keys().cloned().collect()).unwrap_or_default();
+        }
+        answer
+    }
+}
+
 /// The states of a run, and of the last run of a task.
 const RUN_STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
 
@@ -140,7 +153,7 @@ fn check_name(name: &str) -> Result<()> {
         && name.len() <= NAME_CHARS_MAX
         && name.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
         && name.parse::<uuid::Uuid>().is_err();
-    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP].contains(&name) {
+    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP, AUDIT_RETENTION].contains(&name) {
         let message = format!("`{name}` is the name of a task that comes with the service.");
         return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
     }
@@ -289,7 +302,7 @@ impl App {
             suspension: None,
         };
         let answer = TaskAnswer::from(&task);
-        let (app, acting) = (self.itself()?, caller.clone());
+        let (app, acting, auditor) = (self.itself()?, caller.clone(), self.auditor(caller));
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -301,13 +314,12 @@ impl App {
                             format!("There are already {TASKS_MAX} tasks, which is the maximum."),
                         ));
                     }
-                    match connection.insert_task(&task).await? {
-                        true => Ok(()),
-                        false => {
-                            let message = format!("A task with the name `{}` already exists.", task.name);
-                            Err(Error::new(Code::UniqueViolation, message).with_field("name"))
-                        }
+                    if !connection.insert_task(&task).await? {
+                        let message = format!("A task with the name `{}` already exists.", task.name);
+                        return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
                     }
+                    let act = Act::new(AuditAction::Create, Resource::Tasks, &task.id).after(&TaskAnswer::audited(&task));
+                    auditor.record(connection, act).await
                 })
             })
             .await?;
@@ -333,7 +345,7 @@ impl App {
             Some(_) if kind::MADE.contains(&known.kind.as_str()) => Some(caller.maker()),
             _ => None,
         };
-        let (app, acting) = (self.itself()?, caller.clone());
+        let (app, acting, auditor) = (self.itself()?, caller.clone(), self.auditor(caller));
         let task = self
             .store
             .write(self.by(caller), move |connection| {
@@ -344,6 +356,7 @@ impl App {
                     let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
                     // Somebody else may have changed the task's action meanwhile.
                     app.require_task(connection, &acting, &task).await?;
+                    let before = TaskAnswer::audited(&task);
                     let was_enabled = task.enabled;
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
                     if let Some(config) = config {
@@ -361,6 +374,8 @@ impl App {
                     }
                     task.updated_at = now;
                     connection.update_task(&task).await?;
+                    let act = Act::new(AuditAction::Update, Resource::Tasks, &task.id).before(&before);
+                    auditor.record(connection, act.after(&TaskAnswer::audited(&task))).await?;
                     Ok(task)
                 })
             })
@@ -379,16 +394,17 @@ impl App {
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
         }
-        let (app, caller) = (self.itself()?, caller.clone());
+        let (app, auditor, caller) = (self.itself()?, self.auditor(caller), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let task = connection.held_task(&task.id).await?.ok_or_else(|| Error::not_found("task"))?;
                     app.require_task(connection, &caller, &task).await?;
-                    match connection.delete_task(&task.id).await? {
-                        true => Ok(()),
-                        false => Err(Error::not_found("task")),
+                    if !connection.delete_task(&task.id).await? {
+                        return Err(Error::not_found("task"));
                     }
+                    let act = Act::new(AuditAction::Delete, Resource::Tasks, &task.id).before(&TaskAnswer::audited(&task));
+                    auditor.record(connection, act).await
                 })
             })
             .await
@@ -439,7 +455,7 @@ impl App {
                 Err(Error::new(Code::Forbidden, "The task calls an action that you may not call."))
             }
             Kind::EraseUser(_) => self.require_erasure(caller),
-            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention => Ok(()),
+            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention | Kind::AuditRetention => Ok(()),
         }
     }
 
@@ -473,6 +489,7 @@ impl App {
             let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
             seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", true));
         }
+        seeded.push((AUDIT_RETENTION, Kind::AuditRetention, "45 3 * * *", true));
         let mut tasks = Vec::with_capacity(seeded.len());
         for (name, kind, schedule, enabled) in seeded {
             tasks.push(TaskRow {
@@ -515,7 +532,7 @@ impl App {
         match &kind {
             Kind::EraseUser(_) => self.require_erasure(caller)?,
             Kind::AnonymousCleanup { .. } => may_delete_guests(caller)?,
-            Kind::BlockAction { .. } | Kind::EventRetention => {}
+            Kind::BlockAction { .. } | Kind::EventRetention | Kind::AuditRetention => {}
         }
         let config = kind.config();
         match config.to_string().len() <= CONFIG_BYTES_MAX {

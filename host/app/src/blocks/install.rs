@@ -11,15 +11,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::BlockAnswer;
 use super::conditions::shown;
 use super::consent::NewPermissions;
 use super::names::check_actions;
+use super::{AuditedBlock, BlockAnswer, keys_of};
 use crate::App;
 use crate::access::makers::keep_maker;
 use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
 use crate::delivery::webhooks::{NewWebhook, insert};
+use crate::outbox::audit::{Act, AuditAction, Auditor};
 use crate::outbox::platform_event::Announcer;
 use crate::state::block_types::{InstalledBlock, PreparedBlock, manifest_place};
 use crate::state::manifest::{Manifest, Permissions, Requires};
@@ -94,6 +95,8 @@ pub(super) struct Change {
     /// The version and the digest of the block that was active when the change was checked.
     replaces: Option<(String, String)>,
     announcer: Announcer,
+    auditor: Auditor,
+    act: Act<'static>,
     /// Other blocks that must be installed.
     required: Vec<String>,
     /// The version of the schema against which the conditions were checked.
@@ -267,9 +270,26 @@ impl App {
                 suspension: None,
             })
             .collect();
+        let (registry, config) = (self.registry(), self.carried_config(&manifest, present)?);
+        let action = match (present, &file) {
+            (None, _) => AuditAction::Install,
+            (Some(_), Some(_)) => AuditAction::Upgrade,
+            (Some(_), None) => AuditAction::RollBack,
+        };
+        let after = AuditedBlock {
+            version: manifest.version.clone(),
+            digest: digest.clone(),
+            enabled: present.is_none_or(|present| present.enabled),
+            config_keys: keys_of(&config),
+            permissions: shown(&registry, &manifest.permissions),
+        };
+        let act = Act::new(action, Resource::Blocks, manifest.name.clone());
+        let act = act.before(&present.map(|present| AuditedBlock::of(&registry, present))).after(&after);
         Ok(Change {
-            config: self.carried_config(&manifest, present)?,
+            config,
             announcer: self.announcer(caller),
+            auditor: self.auditor(caller),
+            act,
             required: manifest.requires.blocks(self.runtime()?.interfaces()),
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
             schema,
@@ -425,6 +445,8 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         webhooks,
         replaces,
         announcer,
+        auditor,
+        act,
         required,
         schema,
         now,
@@ -462,6 +484,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         Some(_) => Topic::BlockUpgraded(members),
     };
     announcer.emit(connection, topic).await?;
+    auditor.record(connection, act).await?;
     Ok(report)
 }
 

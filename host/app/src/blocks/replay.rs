@@ -12,11 +12,12 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::ClaimedEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::logs::LogLine;
 use crate::App;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::block_types::InstalledBlock;
 use crate::state::routing::{Subscription, Target, is_built_in};
 
@@ -118,11 +119,21 @@ impl App {
             Target::Broken(problem) => return Err(conflict(problem.clone())),
             _ => return Err(Error::internal("a block's own handler is served by another target")),
         };
-        let topic = event.topic.clone();
+        let (topic, name) = (event.topic.clone(), block.name().to_owned());
         let call = self.event_call(block, handler, config, event, 1).await.map_err(|error| match error.code {
             Code::Forbidden => conflict(error.message),
             _ => error,
         })?;
+        let asked = json!({ "handler": handler, "eventId": request.event_id, "consumer": subscription.consumer });
+        let auditor = self.auditor(caller);
+        // The call is no transaction, so the row is written before it. The handler's effects are real, also if it fails.
+        self.store
+            .write_in_reserve(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    auditor.record(connection, Act::new(AuditAction::Replay, Resource::Blocks, name).after(&asked)).await
+                })
+            })
+            .await?;
         let watched = self.watch_call(&call.call_id);
         let (call_id, began) = (call.call_id.clone(), Instant::now());
         let code = |error: &Error| error.code.as_str();

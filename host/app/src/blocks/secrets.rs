@@ -6,10 +6,12 @@ use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::BlockSecretRow;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::block_types::InstalledBlock;
 
 /// The maximum length of a secret, in bytes.
@@ -66,7 +68,7 @@ impl App {
         let Sealed { key_id, ciphertext } = self.secrets.seal(&purpose(block.name(), name), value).map_err(Error::internal)?;
         let row = BlockSecretRow { name: name.to_owned(), ciphertext, key_id, updated_at: self.clock.now() };
         let answer = shown(name, Some(&row));
-        let key = block.name().to_owned();
+        let (key, name, auditor) = (block.name().to_owned(), name.to_owned(), self.auditor(caller));
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -74,7 +76,9 @@ impl App {
                     if !connection.blocks().await?.iter().any(|block| block.name == key) {
                         return Err(Error::not_found("block"));
                     }
-                    Ok(connection.put_block_secret(&key, row).await?)
+                    connection.put_block_secret(&key, row).await?;
+                    let act = Act::new(AuditAction::SetSecret, Resource::Blocks, &key).after(&json!({ "secret": name }));
+                    auditor.record(connection, act).await
                 })
             })
             .await?;
@@ -86,14 +90,16 @@ impl App {
     pub async fn delete_block_secret(&self, caller: &Caller, block: &str, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let (block, name) = (self.installed(block)?.name().to_owned(), name.to_owned());
+        let auditor = self.auditor(caller);
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
-                    match connection.delete_block_secret(&block, &name).await? {
-                        true => Ok(()),
-                        false => Err(Error::not_found("secret")),
+                    if !connection.delete_block_secret(&block, &name).await? {
+                        return Err(Error::not_found("secret"));
                     }
+                    let act = Act::new(AuditAction::DeleteSecret, Resource::Blocks, &block).before(&json!({ "secret": name }));
+                    auditor.record(connection, act).await
                 })
             })
             .await?;

@@ -12,6 +12,7 @@ use blockbase_store::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::App;
@@ -20,6 +21,7 @@ use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
 use crate::delivery::shown::{EarlyDecision, decide_early};
+use crate::outbox::audit::{Act, AuditAction, Auditor};
 use crate::records::read::page_json;
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
@@ -505,6 +507,7 @@ impl App {
         // An event does not change, so the check can run before the write.
         let is_shown = self.delivery(caller, event_id, consumer).await?.is_some();
         let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
+        let auditor = self.auditor(&caller);
         self.store
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -525,6 +528,8 @@ impl App {
                         return Err(missing());
                     }
                     connection.reset_delivery(&event_id, &consumer).await?;
+                    let act = Act::new(AuditAction::Retry, Resource::Events, &consumer).after(&json!({ "eventId": event_id }));
+                    auditor.record(connection, act).await?;
                     let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
                     Ok(DeliveryAnswer::from(entry))
                 })
@@ -548,17 +553,18 @@ impl App {
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }
+        let mut act = Some(DeadRetry { auditor: self.auditor(caller), asked: asked(&request) });
         let filter = self.ledger_filter(caller, request)?;
         let permit = Arc::new(self.scan_permit(caller).await?);
         if let Some(consumer) = filter.consumer.clone() {
-            return self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX).await;
+            return self.retry_dead_of_group(caller, &permit, &filter, (&consumer, RESETS_MAX), &mut act).await;
         }
         let groups = self
             .scan_in(caller, Arc::clone(&permit), |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
             .await?;
         let mut count = 0;
         for consumer in groups {
-            match self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX - count).await {
+            match self.retry_dead_of_group(caller, &permit, &filter, (&consumer, RESETS_MAX - count), &mut act).await {
                 Ok(reset) => count += reset,
                 // The error may only concern this group. If the caller has lost a right, the check fails.
                 Err(error) if is_refusal(&error) => self.recheck(caller).await?,
@@ -571,13 +577,14 @@ impl App {
         Ok(count)
     }
 
+    /// Makes at most `most` deliveries of a group due. The first transaction that makes some due takes `act` and records it.
     async fn retry_dead_of_group(
         &self,
         caller: &Caller,
         permit: &Arc<ScanPermit>,
         filter: &LedgerFilter,
-        consumer: &str,
-        most: u64,
+        (consumer, most): (&str, u64),
+        act: &mut Option<DeadRetry>,
     ) -> Result<u64> {
         let (mut count, mut after) = (0, 0);
         while count < most {
@@ -601,17 +608,29 @@ impl App {
             let reset = || {
                 let (caller, group, found, why_stopped) =
                     (caller.clone(), consumer.to_owned(), found.clone(), why_stopped.clone());
+                let act = act.clone();
                 self.store.write_in_reserve(self.by(&caller), move |connection| {
                     Box::pin(async move {
                         if !may_retry_group(connection, &caller, &group, why_stopped).await? {
                             return Ok(None);
                         }
-                        Ok(Some(connection.reset_dead(&group, found).await?))
+                        let reset = connection.reset_dead(&group, found).await?;
+                        if let Some(DeadRetry { auditor, asked }) = act.filter(|_| reset > 0) {
+                            let target = asked["consumer"].as_str().unwrap_or("*");
+                            let act = Act::new(AuditAction::Retry, Resource::Events, target).after(&asked);
+                            auditor.record(connection, act).await?;
+                        }
+                        Ok(Some(reset))
                     })
                 })
             };
             match self.until_uncontended(reset).await {
-                Ok(Some(reset)) => count += reset,
+                Ok(Some(reset)) => {
+                    count += reset;
+                    if reset > 0 {
+                        *act = None;
+                    }
+                }
                 // The group was deleted.
                 Ok(None) => break,
                 // The group changed after the first entries were made due. They stay due.
@@ -629,6 +648,23 @@ impl App {
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
     }
+}
+
+/// A retry of dead deliveries that is not in the audit log yet.
+#[derive(Clone)]
+struct DeadRetry {
+    auditor: Auditor,
+    asked: Value,
+}
+
+/// The deliveries that a retry of dead ones asks for.
+fn asked(request: &LedgerRequest) -> Value {
+    json!({
+        "consumer": request.consumer,
+        "topic": request.topic.as_ref().map(TopicFilter::text),
+        "since": request.since.map(Timestamp),
+        "until": request.until.map(Timestamp),
+    })
 }
 
 /// Checks that the caller has the rights of a consumer group. A deleted group needs none.

@@ -17,6 +17,7 @@ use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::delivery::retries::MAIL_KEPT_MS;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
@@ -260,6 +261,7 @@ impl App {
             suspension: None,
         };
         let answer = WithWarnings { data: SubscriptionAnswer::from(&row), warnings };
+        let (auditor, made) = (self.auditor(caller), answer.data.clone());
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -270,13 +272,12 @@ impl App {
                         return Err(Error::new(Code::Conflict, message));
                     }
                     let consumer = row.consumer.clone();
-                    match connection.insert_subscription(row).await? {
-                        true => Ok(()),
-                        false => {
-                            Err(Error::new(Code::UniqueViolation, format!("There is a consumer group `{consumer}` already."))
-                                .with_field("consumer"))
-                        }
+                    if !connection.insert_subscription(row).await? {
+                        let message = format!("There is a consumer group `{consumer}` already.");
+                        return Err(Error::new(Code::UniqueViolation, message).with_field("consumer"));
                     }
+                    let act = Act::new(AuditAction::Subscribe, Resource::Events, &consumer).after(&made);
+                    auditor.record(connection, act).await
                 })
             })
             .await?;
@@ -290,7 +291,7 @@ impl App {
     /// `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
         caller.require(Resource::Events, Action::Delete)?;
-        let (consumer, caller) = (consumer.to_owned(), caller.clone());
+        let (consumer, auditor, caller) = (consumer.to_owned(), self.auditor(caller), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -298,10 +299,11 @@ impl App {
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
                     may_act(&caller, &row)?;
                     may_change_stored(&caller, &row.topic, &row.maker)?;
-                    match connection.delete_subscription(&consumer).await? {
-                        true => Ok(()),
-                        false => Err(Error::new(Code::Conflict, "This subscription is deleted with the block that declared it.")),
+                    if !connection.delete_subscription(&consumer).await? {
+                        return Err(Error::new(Code::Conflict, "This subscription is deleted with the block that declared it."));
                     }
+                    let act = Act::new(AuditAction::Unsubscribe, Resource::Events, &consumer);
+                    auditor.record(connection, act.before(&SubscriptionAnswer::from(&row))).await
                 })
             })
             .await?;

@@ -25,6 +25,7 @@ use crate::base::webhook_headers::HIDDEN;
 use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::WithWarnings;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
 use crate::state::block_types::manifest_place;
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
@@ -267,12 +268,15 @@ impl App {
         let warnings = self.warnings_of_topics(&new.topics);
         let (row, secret) = self.new_webhook(caller, new, None)?;
         let answer = WithWarnings { data: WebhookAnswer::from(&row), warnings };
+        let auditor = self.auditor(caller);
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     keep_maker(connection, &row.maker).await?;
                     connection.raise_version("subscriptions").await?;
-                    insert(connection, &row).await
+                    insert(connection, &row).await?;
+                    let act = Act::new(AuditAction::Create, Resource::Webhooks, &row.id);
+                    auditor.record(connection, act.after(&WebhookAnswer::from(&row))).await
                 })
             })
             .await?;
@@ -329,7 +333,7 @@ impl App {
         if let Some(topics) = &changes.topics {
             check_topics(caller, topics)?;
         }
-        let (now, secrets) = (self.clock.now(), self.secrets.clone());
+        let (now, secrets, auditor) = (self.clock.now(), self.secrets.clone(), self.auditor(caller));
         let (id, acting) = (id.to_owned(), caller.clone());
         let maker = match changes.url.is_some() || changes.topics.is_some() {
             true => Some(caller.maker()),
@@ -345,6 +349,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
                     may_change(&acting, &row)?;
+                    let before = WebhookAnswer::from(&row);
                     let WebhookChanges { name, url, topics, headers, enabled } = changes;
                     let is_only_switched = name.is_none() && url.is_none() && topics.is_none() && headers.is_none();
                     if row.source.is_some() && !is_only_switched {
@@ -375,6 +380,8 @@ impl App {
                     row.enabled = enabled.unwrap_or(row.enabled);
                     row.updated_at = now;
                     connection.update_webhook(&row).await?;
+                    let act = Act::new(AuditAction::Update, Resource::Webhooks, &row.id).before(&before);
+                    auditor.record(connection, act.after(&WebhookAnswer::from(&row))).await?;
                     Ok(row)
                 })
             })
@@ -390,7 +397,7 @@ impl App {
     /// `forbidden` if the caller may not read what it sends. `conflict` if a block declared it.
     pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Resource::Webhooks, Action::Delete)?;
-        let (id, caller) = (id.to_owned(), caller.clone());
+        let (id, auditor, caller) = (id.to_owned(), self.auditor(caller), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -401,7 +408,8 @@ impl App {
                         return Err(Error::new(Code::Conflict, "This webhook is deleted with the block that declared it."));
                     }
                     connection.delete_webhook(&id).await?;
-                    Ok(())
+                    let act = Act::new(AuditAction::Delete, Resource::Webhooks, &id);
+                    auditor.record(connection, act.before(&WebhookAnswer::from(&row))).await
                 })
             })
             .await?;
@@ -426,7 +434,7 @@ impl App {
     /// `forbidden` if the caller may not read what it sends, because the secret lets its owner pretend to be the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
-        let (id, caller) = (id.to_owned(), caller.clone());
+        let (id, auditor, caller) = (id.to_owned(), self.auditor(caller), caller.clone());
         let (secret, stored) = self.new_secret(&id)?;
         let now = self.clock.now();
         let until = now + i64::try_from(ROTATION.as_millis()).unwrap_or(i64::MAX);
@@ -438,7 +446,8 @@ impl App {
                     may_change(&caller, &row)?;
                     row.previous = Some(PreviousSecret { secret: std::mem::replace(&mut row.secret, stored), until });
                     row.updated_at = now;
-                    Ok(connection.update_webhook(&row).await?)
+                    connection.update_webhook(&row).await?;
+                    auditor.record(connection, Act::new(AuditAction::RotateSecret, Resource::Webhooks, &id)).await
                 })
             })
             .await?;
@@ -457,7 +466,8 @@ impl App {
         {
             return Err(Error::new(Code::Conflict, why));
         }
-        let (announcer, id, caller) = (self.announcer(caller), id.to_owned(), caller.clone());
+        let (announcer, auditor) = (self.announcer(caller), self.auditor(caller));
+        let (id, caller) = (id.to_owned(), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -468,9 +478,12 @@ impl App {
                     }
                     let test = Topic::WebhookTest(WebhookTestMembers { id: &id });
                     let sent = announcer.emit_also_to(connection, test, &format!("{WEBHOOK_CONSUMER}{id}")).await?;
-                    sent.ok_or_else(|| {
+                    let sent = sent.ok_or_else(|| {
                         Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false); nothing is sent.")
-                    })
+                    })?;
+                    let act = Act::new(AuditAction::Test, Resource::Webhooks, &id).after(&json!({ "eventId": sent }));
+                    auditor.record(connection, act).await?;
+                    Ok(sent)
                 })
             })
             .await

@@ -58,7 +58,8 @@ impl App {
     /// # Errors
     /// [`AuthProblem::NoSession`].
     pub async fn admit_session(&self, credentials: &Credentials) -> Result<Caller, AuthProblem> {
-        self.session(credentials).await.map(|identity| Caller::at(identity, credentials.address))
+        let identity = self.session(credentials).await?;
+        Ok(Caller::at(identity, credentials.address).with_origin(credentials.origin()))
     }
 
     /// Requires the session of a claim.
@@ -66,6 +67,7 @@ impl App {
     /// # Errors
     /// `unauthorized`.
     pub async fn admit_claim(&self, credentials: &Credentials) -> Result<Caller> {
-        self.claiming_session(credentials).await.map(|identity| Caller::at(identity, credentials.address))
+        let identity = self.claiming_session(credentials).await?;
+        Ok(Caller::at(identity, credentials.address).with_origin(credentials.origin()))
     }
 }

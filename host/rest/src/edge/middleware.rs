@@ -37,7 +37,7 @@ const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     request = request.map(drain_on_drop);
-    let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let request_id: Arc<str> = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string()).into();
     let socket = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::header;
 use axum::http::request::Parts;
-use blockbase_app::schema::{Code, Error};
+use blockbase_app::schema::{Code, Error, time};
 use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ pub(crate) const VIEW_AS: &str = "x-svc-view-as";
 /// The middleware's data about a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
-    pub(crate) request_id: String,
+    pub(crate) request_id: Arc<str>,
     /// The client's address, from the socket or from a trusted proxy.
     pub(crate) address: std::net::IpAddr,
     /// Receives the session's new token if the session was extended.
@@ -52,6 +52,11 @@ impl RequestInfo {
 /// Marks the requests of the operator. Only [`crate::Rest::operator_router`] sets it.
 #[derive(Clone, Copy)]
 pub(crate) struct Operator;
+
+/// The user of the operating system who sends a request of the operator. Requests to [`crate::Rest::operator_router`] have it as
+/// an extension.
+#[derive(Clone, Copy, Debug)]
+pub struct OperatorUid(pub u32);
 
 /// Waits until the caller has room for a response, before any work is done.
 ///
@@ -117,6 +122,8 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
         address: info.map(|info| info.address),
         is_operator: parts.extensions.get::<Operator>().is_some(),
+        operator_uid: parts.extensions.get::<OperatorUid>().map(|OperatorUid(uid)| *uid),
+        request_id: info.map(|info| Arc::clone(&info.request_id)),
     }
 }
 
@@ -179,6 +186,16 @@ impl QueryPairs {
         }
     }
 
+    /// A parameter that is not empty.
+    pub(crate) fn given(&self, name: &str) -> Result<Option<String>, ApiError> {
+        without_nul(name, self.get(name).filter(|text| !text.is_empty()).map(str::to_owned))
+    }
+
+    /// A parameter that is an instant, in milliseconds since the epoch.
+    pub(crate) fn instant(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        self.given(name)?.map(|text| instant(name, &text)).transpose()
+    }
+
     /// Refuses any other parameter.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         match self.iter().find(|(name, _)| !known.contains(name)) {
@@ -207,4 +224,21 @@ impl QueryPairs {
         self.only(&known)?;
         Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
     }
+}
+
+/// Refuses text with a NUL character, because Postgres cannot store it.
+pub(crate) fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> {
+    match text.as_ref().is_some_and(|text| text.contains('\0')) {
+        true => Err(Error::new(Code::InvalidRequest, format!("`{name}` contains a NUL character.")).into()),
+        false => Ok(text),
+    }
+}
+
+/// Parses an instant. The result is in milliseconds since the epoch.
+pub(crate) fn instant(name: &str, text: &str) -> Result<i64, ApiError> {
+    time::parse_datetime(text).ok_or_else(|| {
+        let message =
+            format!("`{name}` must be a datetime such as 2026-01-31T08:00:00Z; it is {text:?}. Write `+` as %2B in a query.");
+        Error::invalid_request(message).into()
+    })
 }

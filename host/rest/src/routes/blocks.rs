@@ -257,7 +257,7 @@ pub(crate) async fn call(
     axum::Extension(info): axum::Extension<RequestInfo>,
     JsonText(input): JsonText,
 ) -> Result<Response, ApiError> {
-    let result = state.app.call_action(&caller, &block, &action, input, info.request_id).await?;
+    let result = state.app.call_action(&caller, &block, &action, input, info.request_id.to_string()).await?;
     Ok(render::data_bytes(StatusCode::OK, result.as_bytes()))
 }
 

@@ -84,6 +84,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     of_service::health::describe(&mut paths);
     me::describe_instance(&mut paths);
     of_service::settings::describe(&mut paths);
+    of_service::audit::describe(&mut paths);
     blocks::describe(&mut paths);
     surfaces::graphql_document::describe(&mut paths);
     surfaces::mcp_document::describe(&mut paths);

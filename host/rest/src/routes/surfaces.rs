@@ -48,7 +48,7 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
             Ok(caller) => response_room(&parts, state, &caller).await.map(|()| caller),
             Err(refused) => Err(refused),
         },
-        request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
+        request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.to_string()).unwrap_or_default(),
         credentials,
     };
     // A caller with an invalid credential was already refused.

@@ -104,7 +104,10 @@ impl Operator {
         let content = body.map(Value::to_string).unwrap_or_default();
         let request = Request::builder().method(method).uri(target).header(HOST, "localhost");
         let request = request.header(CONTENT_TYPE, "application/json").body(Body::from(content));
-        let request = request.map_err(|error| error.to_string())?;
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix numbers its users"))]
+        let mut request = request.map_err(|error| error.to_string())?;
+        #[cfg(unix)]
+        request.extensions_mut().insert(blockbase_rest::OperatorUid(rustix::process::getuid().as_raw()));
         let answered = async {
             let response: Response<Body> = match &self.way {
                 #[cfg(unix)]

@@ -37,7 +37,7 @@ on_both_engines! {
             let tasks = admin.get("/api/v1/tasks").await.data();
             tasks.as_array().unwrap().iter().map(|task| task["name"].clone()).collect::<Vec<_>>()
         };
-        assert_eq!(names().await, ["event-retention"]);
+        assert_eq!(names().await, ["event-retention", "audit-retention"]);
     }
 
     async fn a_guest_is_somebody_who_may_do_nothing(engine: Engine) {

@@ -43,7 +43,7 @@ on_both_engines! {
         let admin = server.admin().await;
         let list = admin.get("/api/v1/tasks").await.data();
         let names: Vec<_> = list.as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["event-retention", "anonymous-user-cleanup"]);
+        assert_eq!(names, ["event-retention", "anonymous-user-cleanup", "audit-retention"]);
         let keys: Vec<_> = list[0].as_object().unwrap().keys().cloned().collect();
         assert_eq!(keys, ["id", "name", "type", "enabled", "schedule", "config", "lastRunAt", "lastStatus", "nextRunAt", "suspended"]);
         assert_eq!((&list[0]["type"], &list[0]["enabled"], list[0]["nextRunAt"].is_string()), (&json!("event_retention"), &json!(true), true));

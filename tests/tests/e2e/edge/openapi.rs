@@ -209,6 +209,7 @@ on_sqlite_first! {
             "/api/v1/blocks", "/api/v1/blocks/actions", "/api/v1/me", "/api/auth/get-session", "/healthz", "/readyz",
             "/api/v1/openapi.json", "/api/v1/roles", "/api/v1/users", "/api/v1/api-keys", "/api/v1/tasks", "/api/auth/list-sessions",
             "/api/v1/instance", "/api/v1/me/permissions", "/api/v1/me/preferences", "/api/v1/settings", "/api/v1/status",
+            "/api/v1/audit",
         ] {
             check("get", path, &admin.get(path).await);
             check("get", path, &server.call("GET", path, None).await);

@@ -335,6 +335,7 @@ fn routes() -> Vec<Route> {
     let calls = ("blocks", "update");
     guarded("get /api/v1/settings", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/status", "", Value::Null, &[("settings", "read")], 403);
+    guarded("get /api/v1/audit", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
     // The task calls the action, so its maker needs the right to call it.
     guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);

@@ -14,6 +14,7 @@ use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
 use crate::base::topic::{NewUserMembers, Topic};
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 
 /// The parameters of an invitation.
 #[derive(Clone, Debug)]
@@ -105,7 +106,8 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        let (announcer, app, caller) = (self.announcer(caller), self.itself()?, caller.clone());
+        let (announcer, auditor) = (self.announcer(caller), self.auditor(caller));
+        let (app, caller) = (self.itself()?, caller.clone());
         let signup_role = self.settings.signup_role.clone();
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
@@ -144,6 +146,7 @@ impl App {
                     }
                 };
                 let data = ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?);
+                auditor.record(connection, Act::on_user(AuditAction::Invite, &user.id).after(&data)).await?;
                 let (link, link_expires_at) = made.map(|made| (made.link, made.expires_at)).unzip();
                 Ok(InvitationAnswer { data, link, link_expires_at })
             })

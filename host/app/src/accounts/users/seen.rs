@@ -31,7 +31,7 @@ pub enum SeenUserAnswer {
 ///
 /// # Errors
 /// `unauthorized`; `forbidden`.
-pub(super) fn access_to_whole(caller: &Caller) -> Result<Option<Access>> {
+pub(crate) fn access_to_whole(caller: &Caller) -> Result<Option<Access>> {
     let plain = caller.access(Resource::Users, Action::Read);
     match (caller.reads(USERS), plain) {
         (_, Ok(access)) if access.only().is_none() => Ok(Some(access)),

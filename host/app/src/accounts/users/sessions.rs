@@ -5,11 +5,13 @@ use blockbase_schema::{Error, Resource, Result};
 use blockbase_store::SessionRow;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::within;
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 use crate::records::read::page_json;
 
 /// A session of a user, without its token.
@@ -80,7 +82,7 @@ impl App {
     pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
-        let now = self.clock.now();
+        let (auditor, now) = (self.auditor(&caller), self.clock.now());
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -89,6 +91,8 @@ impl App {
                 // Expired sessions are deleted too, but they are not counted.
                 let ended = connection.sessions_count(&id, now).await?;
                 connection.delete_sessions_of(&id, None).await?;
+                let act = Act::new(AuditAction::EndSessions, Resource::Users, &id).after(&json!({ "ended": ended }));
+                auditor.record(connection, act).await?;
                 u64::try_from(ended).map_err(Error::internal)
             })
         })
@@ -102,15 +106,17 @@ impl App {
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
+        let auditor = self.auditor(&caller);
         self.change_accounts_by(caller.basis.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
                 app.require_rights_of_user(connection, &caller, &user).await?;
-                match connection.end_session(&id, &session).await? {
-                    true => Ok(()),
-                    false => Err(Error::not_found("session")),
+                if !connection.end_session(&id, &session).await? {
+                    return Err(Error::not_found("session"));
                 }
+                let act = Act::new(AuditAction::EndSession, Resource::Users, &id).before(&json!({ "sessionId": session }));
+                auditor.record(connection, act).await
             })
         })
         .await

@@ -13,9 +13,10 @@ const ERASE_USER: &str = "erase_user";
 /// The types of tasks that users can create. The others come with the service.
 pub const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
 /// All types of tasks.
-pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
+pub(super) const NAMES: [&str; 5] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, AUDIT_RETENTION, BLOCK_ACTION, ERASE_USER];
 pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
 const EVENT_RETENTION: &str = "event_retention";
+const AUDIT_RETENTION: &str = "audit_retention";
 /// The default number of days after which a guest is deleted.
 pub(super) const MAX_AGE_DAYS_DEFAULT: u32 = 30;
 const MAX_AGE_DAYS_MAX: u32 = 36_500;
@@ -26,6 +27,8 @@ pub(super) enum Kind {
     AnonymousCleanup { max_age_days: u32 },
     /// Deletes settled events older than `SVC_EVENTS_RETENTION_DAYS`.
     EventRetention,
+    /// Deletes rows of the audit log older than `SVC_AUDIT_RETENTION_DAYS`.
+    AuditRetention,
     /// Calls a block's action.
     BlockAction { block: String, action: String, input: Value },
     /// Erases the data that the service stores about a user.
@@ -107,6 +110,7 @@ impl Kind {
                 Ok(Kind::AnonymousCleanup { max_age_days })
             }
             EVENT_RETENTION => parsed::<Nothing>(config).map(|Nothing {}| Kind::EventRetention),
+            AUDIT_RETENTION => parsed::<Nothing>(config).map(|Nothing {}| Kind::AuditRetention),
             BLOCK_ACTION => {
                 let ActionConfig { block, action, input } = parsed(config)?;
                 Ok(Kind::BlockAction { block, action, input })
@@ -129,6 +133,7 @@ impl Kind {
         match self {
             Kind::AnonymousCleanup { .. } => ANONYMOUS_CLEANUP,
             Kind::EventRetention => EVENT_RETENTION,
+            Kind::AuditRetention => AUDIT_RETENTION,
             Kind::BlockAction { .. } => BLOCK_ACTION,
             Kind::EraseUser(_) => ERASE_USER,
         }
@@ -137,7 +142,7 @@ impl Kind {
     pub(super) fn config(&self) -> Value {
         match self {
             Kind::AnonymousCleanup { max_age_days } => json!({ "maxAgeDays": max_age_days }),
-            Kind::EventRetention => json!({}),
+            Kind::EventRetention | Kind::AuditRetention => json!({}),
             Kind::BlockAction { block, action, input } => json!({ "block": block, "action": action, "input": input }),
             Kind::EraseUser(Erasure { user_id, deletes_records }) => {
                 json!({ "userId": user_id, "records": if *deletes_records { "delete" } else { "keep" } })

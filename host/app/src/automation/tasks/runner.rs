@@ -17,6 +17,7 @@ use super::{TaskRunAnswer, may_delete_guests, next_run};
 use crate::App;
 use crate::base::topic::Topic;
 use crate::caller::Caller;
+use crate::outbox::audit::{Act, AuditAction};
 
 /// The time for which a run counts as in progress without a renewal.
 const LEASE: Duration = Duration::from_secs(60);
@@ -126,12 +127,18 @@ impl App {
         let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to stop."))?;
         let run = self.new_run(&task, "manual");
         let (app, acting, known, begun) = (Arc::clone(self), caller.clone(), task.clone(), run.clone());
+        let auditor = self.auditor(caller);
         let is_begun = self
             .store
             .write_in_reserve(self.by(caller), move |connection| {
                 Box::pin(async move {
                     app.require_rights_of_erased(connection, &acting, &known).await?;
-                    Ok(connection.begin_run(&begun, LEASE_MS).await?)
+                    if !connection.begin_run(&begun, LEASE_MS).await? {
+                        return Ok(false);
+                    }
+                    let act = Act::new(AuditAction::Run, Resource::Tasks, &known.id).after(&json!({ "runId": begun.id }));
+                    auditor.record(connection, act).await?;
+                    Ok(true)
                 })
             })
             .await?;
@@ -254,6 +261,7 @@ impl App {
                 Ok(json!({ "deleted": self.delete_old_guests(before).await? }))
             }
             Kind::EventRetention => Ok(json!({ "deleted": self.keep_outbox_bounded().await? })),
+            Kind::AuditRetention => Ok(json!({ "deleted": self.purge_audit().await? })),
             Kind::BlockAction { block, action, input } => {
                 let caller = self.task_caller(task).await?;
                 let answer = self.call_action(&caller, &block, &action, input.to_string(), run_id).await?;

@@ -63,7 +63,7 @@ pub(crate) async fn receive(
     };
     let body = body::read(request, &state).await?;
     let request = HookRequest { body, ..request_of };
-    match state.app.receive_hook(&block, &hook, request, info.request_id.clone()).await? {
+    match state.app.receive_hook(&block, &hook, request, info.request_id.to_string()).await? {
         None => Ok(render::json_bytes(StatusCode::OK, json!({ "received": true }).to_string().into_bytes())),
         Some(answer) => answered(answer).map_err(|why| {
             let message = format!("The hook `{hook}` did not return a valid response: {why}.");

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::schema::{Code, Error, Resource, time};
+use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{
     BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText,
     EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, SubscriptionAnswer, TopicFilter,
@@ -21,7 +21,7 @@ use crate::openapi::components::{self, list_of};
 use crate::openapi::operation::{Operation, Paths, data_with_warnings, path_parameter, query_parameter};
 use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::request::body::JsonBody;
-use crate::request::extract::{PathParts, QueryPairs};
+use crate::request::extract::{PathParts, QueryPairs, instant, without_nul};
 use crate::routes::data::filters_document::paging_parameters;
 use crate::routing::Routes;
 
@@ -130,10 +130,10 @@ pub(crate) async fn events(
 ) -> Result<Response, ApiError> {
     query.only(&["topic", "object", "record", "before", "limit"])?;
     let request = EventsRequest {
-        topic: given(&query, "topic")?.as_deref().map(TopicFilter::parse).transpose()?,
-        object: given(&query, "object")?,
-        record: given(&query, "record")?,
-        before: given(&query, "before")?,
+        topic: query.given("topic")?.as_deref().map(TopicFilter::parse).transpose()?,
+        object: query.given("object")?,
+        record: query.given("record")?,
+        before: query.given("before")?,
     };
     let limit =
         match query.get("limit") {
@@ -226,35 +226,13 @@ const LEDGER_PARAMETERS: [&str; 7] = ["status", "consumer", "dead", "eventId", "
 
 fn ledger_request(query: &QueryPairs) -> Result<LedgerRequest, ApiError> {
     Ok(LedgerRequest {
-        status: given(query, "status")?,
-        consumer: given(query, "consumer")?,
+        status: query.given("status")?,
+        consumer: query.given("consumer")?,
         is_dead: query.get("dead").map(|_| query.flag("dead")).transpose()?,
-        event_id: given(query, "eventId")?,
-        topic: given(query, "topic")?.as_deref().map(TopicFilter::parse).transpose()?,
-        since: given(query, "since")?.map(|text| instant("since", &text)).transpose()?,
-        until: given(query, "until")?.map(|text| instant("until", &text)).transpose()?,
-    })
-}
-
-/// A parameter that is not empty.
-fn given(query: &QueryPairs, name: &str) -> Result<Option<String>, ApiError> {
-    without_nul(name, query.get(name).filter(|text| !text.is_empty()).map(str::to_owned))
-}
-
-/// Refuses text with a NUL character, because Postgres cannot store it.
-fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> {
-    match text.as_ref().is_some_and(|text| text.contains('\0')) {
-        true => Err(Error::new(Code::InvalidRequest, format!("`{name}` contains a NUL character.")).into()),
-        false => Ok(text),
-    }
-}
-
-/// Parses an instant. The result is in milliseconds since the epoch.
-fn instant(name: &str, text: &str) -> Result<i64, ApiError> {
-    time::parse_datetime(text).ok_or_else(|| {
-        let message =
-            format!("`{name}` must be a datetime such as 2026-01-31T08:00:00Z; it is {text:?}. Write `+` as %2B in a query.");
-        Error::invalid_request(message).into()
+        event_id: query.given("eventId")?,
+        topic: query.given("topic")?.as_deref().map(TopicFilter::parse).transpose()?,
+        since: query.instant("since")?,
+        until: query.instant("until")?,
     })
 }
 

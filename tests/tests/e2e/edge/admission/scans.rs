@@ -139,7 +139,7 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "number", "type": "integer" }, { "name": "text", "type": "text" }])).await;
-    let resources = ["doc", "webhooks", "tasks", "events", "roles", "api_keys", "blocks", "objects", "users"];
+    let resources = ["doc", "webhooks", "tasks", "events", "roles", "api_keys", "blocks", "objects", "users", "settings"];
     let grants: Vec<Value> = resources.iter().map(|resource| json!({ "resource": resource, "actions": ["read"] })).collect();
     let eve = user_with(&admin, "eve", json!(grants)).await;
     let eve_id = id_of(&eve).await;
@@ -156,6 +156,7 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
         "/api/v1/blocks".to_owned(),
         "/api/v1/schema/migrations".to_owned(),
         "/api/v1/users".to_owned(),
+        "/api/v1/audit".to_owned(),
         format!("/api/v1/users/{eve_id}/sessions"),
         "/api/auth/list-sessions".to_owned(),
     ];
