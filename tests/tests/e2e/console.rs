@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("records_filter.mjs", include_str!("../../clients/console/records_filter.mjs")),
     ("records_groups.mjs", include_str!("../../clients/console/records_groups.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
+    ("reference.mjs", include_str!("../../clients/console/reference.mjs")),
     ("roles_conditions.mjs", include_str!("../../clients/console/roles_conditions.mjs")),
     ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
@@ -135,6 +136,7 @@ screens! {
     records_filter: "records_filter.mjs";
     records_groups: "records_groups.mjs";
     records_live: "records_live.mjs";
+    reference: "reference.mjs";
     roles_conditions: "roles_conditions.mjs";
     shell: "shell.mjs";
     transfer: "transfer.mjs";
