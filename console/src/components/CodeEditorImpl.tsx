@@ -35,6 +35,19 @@ const look = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },
 });
 
+/**
+ * Replaces the marked text by what the person types. Chromium would give the new text the look of the old one with an inline style, which
+ * the page's policy refuses.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { state } = view;
+    if (event.inputType !== "insertText" || event.data === null || view.composing || state.readOnly || state.selection.main.empty) return false;
+    view.dispatch(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
@@ -68,6 +81,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           texts.current.of([]),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           access.current.of(EditorState.readOnly.of(false)),
+          typeOver,
           EditorView.updateListener.of((update) => {
             if (update.docChanged) changed.current?.(update.state.doc.toString());
           }),
