@@ -48,7 +48,7 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
+export default function CodeEditorImpl({ value, onChange, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const changed = useRef(onChange);
@@ -56,7 +56,6 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   const first = useRef(value);
   const texts = useRef(new Compartment());
   const id = useId();
-  const lineNumber = language === "json" && maxLines > 1;
   useEffect(() => {
     changed.current = onChange;
   });
@@ -72,8 +71,10 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           indentOnInput(),
           bracketMatching(),
           highlightActiveLine(),
-          ...(lineNumber ? [lineNumbers(), foldGutter()] : []),
-          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : []),
+          lineNumbers(),
+          foldGutter(),
+          json(),
+          linter(jsonParseLinter(), { delay: 400 }),
           syntaxHighlighting(colors),
           look,
           EditorView.lineWrapping,
@@ -90,7 +91,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
     });
     view.current = made;
     return () => made.destroy();
-  }, [language, label, lineNumber]);
+  }, [label]);
   useEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
@@ -98,7 +99,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
     view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
-  }, [ids, error, isInvalid, language, label, lineNumber]);
+  }, [ids, error, isInvalid, label]);
   useEffect(() => {
     const now = view.current;
     first.current = value;
