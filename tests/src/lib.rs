@@ -25,7 +25,7 @@ pub use blocks::{checkout, example_block, guests_directory, inspect, pack, shipp
 pub use command::{COMMAND_TIME_MAX, Ran, ran};
 pub use exposition::Exposition;
 pub use mail_server::MailServer;
-pub use new_block::new_block;
+pub use new_block::{new_block, path_with_go};
 pub use npm::npm_package;
 pub use packages::{PIP_STEPS, command_in, installed};
 pub use postgres::{Cluster, Transaction, free_port, new_database};

@@ -4,7 +4,6 @@ import { Bone, Late } from "./Skeleton";
 export interface CodeEditorProps {
   value: string;
   onChange?: (value: string) => void;
-  language: "json" | "text";
   /** The accessible name. */
   label: string;
   /** The ids of the texts that explain the field or show its errors. */

@@ -35,7 +35,20 @@ const look = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },
 });
 
-export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
+/**
+ * Replaces the marked text by what the person types. Chromium would give the new text the look of the old one with an inline style, which
+ * the page's policy refuses.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { state } = view;
+    if (event.inputType !== "insertText" || event.data === null || view.composing || state.readOnly || state.selection.main.empty) return false;
+    view.dispatch(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
+export default function CodeEditorImpl({ value, onChange, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const changed = useRef(onChange);
@@ -43,7 +56,6 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   const first = useRef(value);
   const texts = useRef(new Compartment());
   const id = useId();
-  const lineNumber = language === "json" && maxLines > 1;
   useEffect(() => {
     changed.current = onChange;
   });
@@ -59,8 +71,10 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           indentOnInput(),
           bracketMatching(),
           highlightActiveLine(),
-          ...(lineNumber ? [lineNumbers(), foldGutter()] : []),
-          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : []),
+          lineNumbers(),
+          foldGutter(),
+          json(),
+          linter(jsonParseLinter(), { delay: 400 }),
           syntaxHighlighting(colors),
           look,
           EditorView.lineWrapping,
@@ -68,6 +82,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           texts.current.of([]),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           access.current.of(EditorState.readOnly.of(false)),
+          typeOver,
           EditorView.updateListener.of((update) => {
             if (update.docChanged) changed.current?.(update.state.doc.toString());
           }),
@@ -76,7 +91,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
     });
     view.current = made;
     return () => made.destroy();
-  }, [language, label, lineNumber]);
+  }, [label]);
   useEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
@@ -84,7 +99,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
     view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
-  }, [ids, error, isInvalid, language, label, lineNumber]);
+  }, [ids, error, isInvalid, label]);
   useEffect(() => {
     const now = view.current;
     first.current = value;

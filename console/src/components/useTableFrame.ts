@@ -1,6 +1,10 @@
 /**
  * The base of the console's tables. It has an element that scrolls, gets the focus and renders only the visible rows. It also has the
  * active cell and the keys that move it. Each table adds its columns, its cells and the other effects of keys.
+ *
+ * There are two tables. `DataTable` shows the rows that it is given, with any content in a cell. The grid of `screens/records` shows a
+ * million records that are loaded by pages. It also renders only the visible columns, and has ranges, editors, the clipboard, and columns
+ * that a person moves, pins and resizes. Lists need none of this, so they do not load its code.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";

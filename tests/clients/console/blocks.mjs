@@ -47,6 +47,7 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   const page = await open("/admin/blocks/install", { as: owner });
   await choose(page, version("1.0.0"));
   await page.getByText("It may read records of the object note, with your rights.").waitFor();
+  await page.getByText("Gives its input back. · for callers with read on shift:use").waitFor();
   await look(page, "consent");
   await button(page, "Agree and install").click();
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();

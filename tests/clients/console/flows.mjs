@@ -167,6 +167,18 @@ test("record: it is changed, its history shows the change, and it is deleted", a
   await until("the record is gone", async () => (await call(owner, "GET", `/api/v1/data/order/${id}`)).status === 404);
 });
 
+test("groups: the records are grouped by a click, and a group leads to its records", async () => {
+  const page = await screen("/data/order");
+  await page.getByText("60 records", { exact: true }).waitFor();
+  await button(page, "Group").click();
+  await page.getByText("3 groups", { exact: true }).waitFor();
+  await page.getByRole("region", { name: "Charts" }).locator("canvas").first().waitFor();
+  await picture(page, "groups");
+  await page.getByRole("grid", { name: /^Groups of/ }).getByText("paid", { exact: true }).click();
+  await page.getByText("20 records", { exact: true }).waitFor();
+  assert.deepEqual(JSON.parse(new URL(page.url()).searchParams.get("filter")), [["state", "eq", "paid"]]);
+});
+
 test("webhooks: one is made, its secret shown once, and its test refused", async () => {
   const page = await screen("/webhooks");
   await heading(page, "Webhooks").waitFor();

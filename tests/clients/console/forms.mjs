@@ -126,6 +126,20 @@ test("Tab leaves a code editor, and Escape asks before it drops what was typed",
   await details(page).waitFor({ state: "detached" });
 });
 
+test("what is typed over a marked text in a code editor replaces it", async () => {
+  // The test also fails if the page breaks its policy, for example by an inline style.
+  const page = await open("/admin/tasks?new=true", { as: owner });
+  const editor = details(page).locator(".cm-content");
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('{"loud": true}');
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('["new"]');
+  await until("replaced", async () => (await editor.innerText()).trim() === '["new"]');
+  await page.keyboard.press("Control+z");
+  await until("taken back", async () => (await editor.innerText()).trim() !== '["new"]');
+});
+
 test("focus returns to where it was, from the palette and from a panel whose field takes it", async () => {
   const page = await open("/admin/roles", { as: owner });
   const create = page.getByRole("link", { name: "Create role" });

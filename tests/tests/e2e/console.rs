@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use blockbase_tests::{
-    Engine, Server, ServerBuilder, blockbase, example_block, free_port, npm_package, shipped_block, target_directory,
+    Engine, Server, ServerBuilder, blockbase, example_block, free_port, npm_package, path_with_go, shipped_block,
+    target_directory,
 };
 
 const FILES: &[(&str, &str)] = &[
@@ -34,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("records_filter.mjs", include_str!("../../clients/console/records_filter.mjs")),
     ("records_groups.mjs", include_str!("../../clients/console/records_groups.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
+    ("reference.mjs", include_str!("../../clients/console/reference.mjs")),
     ("roles_conditions.mjs", include_str!("../../clients/console/roles_conditions.mjs")),
     ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
@@ -86,6 +88,12 @@ async fn passes_at(base: String, file: &'static str, engine: Engine, more: Vec<(
     assert!(ran.status.success(), "{file} on {engine}:\n{steps}\n{problem}");
 }
 
+/// Variables for `webhooks.mjs`, which runs the samples in every language. `./dev tools --long` installs PHP.
+async fn every_language() -> Vec<(&'static str, String)> {
+    let path = tokio::task::spawn_blocking(path_with_go).await.expect("a path");
+    vec![("PATH", path.into_string().expect("a path in UTF-8")), ("EVERY_LANGUAGE", "true".to_owned())]
+}
+
 /// A file of tests that needs only a server.
 macro_rules! screens {
     ($($name:ident: $file:literal;)*) => {$(
@@ -96,7 +104,8 @@ macro_rules! screens {
                 // `events.mjs` waits for dead deliveries, so this server retries at once.
                 let retry_ms = if $file == "events.mjs" { "1" } else { "5000" };
                 let server = builder(engine).env("SVC_RETRY_BASE_MS", retry_ms).start().await;
-                passes($file, engine, &server, Vec::new()).await;
+                let more = if $file == "webhooks.mjs" { every_language().await } else { Vec::new() };
+                passes($file, engine, &server, more).await;
             }
 
             #[ignore = "long: a browser"]
@@ -127,6 +136,7 @@ screens! {
     records_filter: "records_filter.mjs";
     records_groups: "records_groups.mjs";
     records_live: "records_live.mjs";
+    reference: "reference.mjs";
     roles_conditions: "roles_conditions.mjs";
     shell: "shell.mjs";
     transfer: "transfer.mjs";

@@ -10,6 +10,7 @@ import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
 import { JsonView } from "../../components/JsonView";
 import { SchemaForm } from "../../components/SchemaForm";
+import { neededFor } from "./blocks";
 import classes from "./Blocks.module.css";
 
 /** A form for each action, made from the schema of its input. The result appears below it. */
@@ -40,11 +41,12 @@ function Call({ block, action }: { block: string; action: BlockAction }) {
   const path = `/api/v1/blocks/${block}/actions/${action.name}`;
   const call = useMutation({ mutationFn: (value: JsonValue | undefined) => dataOf(api.POST("/api/v1/blocks/{block}/actions/{action}", { params: { path: { block, action: action.name } }, body: value ?? {} })) });
   const issues = isApiError(call.error) ? call.error.issues : [];
+  const needed = neededFor(action);
   return (
     <div className={classes.tab}>
       <p dir="auto">{action.description}</p>
       <p className="dim">
-        Needs <code className="mono">{action.rbac?.action ?? "update"}</code> on <code className="mono">{action.rbac?.resource ?? "blocks"}</code>. It has real effects.
+        Needs <code className="mono">{needed.action}</code> on <code className="mono">{needed.resource}</code>. It has real effects.
       </p>
       <SchemaForm schema={action.input} value={input} onChange={setInput} onSubmit={(value) => call.mutate(value)} issues={issues} withDefaults submit="Run action" busy={call.isPending} />
       {call.error !== null && <ErrorNotice error={call.error} title="The action failed" />}

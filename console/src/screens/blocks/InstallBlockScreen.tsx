@@ -18,8 +18,8 @@ import { told } from "../../components/toast";
 import { bytes } from "../settings/units";
 import { Warnings } from "../webhooks/Warnings";
 import { adds } from "./BlocksScreen";
-import type { Inspection, InstallReport } from "../../api/types";
-import { asksForMore } from "./blocks";
+import type { BlockAction, Inspection, InstallReport } from "../../api/types";
+import { asksForMore, neededFor } from "./blocks";
 import { Consent } from "./Consent";
 import classes from "./Blocks.module.css";
 
@@ -166,12 +166,18 @@ function Differences({ differences }: { differences: Inspection["differences"] }
 function Declares({ manifest: { actions, hooks, subscriptions, webhooks } }: { manifest: Inspection["manifest"] }) {
   return (
     <>
-      <Declared title="Actions" all={actions.map(({ name, description }) => [name, name, description])} />
+      <Declared title="Actions" all={actions.map((action) => [action.name, action.name, [action.description, callersOf(action)].filter(Boolean).join(" · ")])} />
       <Declared title="Events that it gets" all={subscriptions.map(({ event, consumer, handler }) => [consumer, event, `by its handler ${handler}`])} />
       <Declared title="Hooks, open to everybody who knows the address" all={hooks.map(({ name, description }) => [name, name, description])} />
       <Declared title="Webhooks that it sets up" all={webhooks.map(({ name, url, topics }) => [name, name, `${topics.join(", ")} to ${url}`])} />
     </>
   );
+}
+
+/** Who may call an action, in the words of the command line. */
+function callersOf(action: BlockAction): string {
+  const { action: right, resource } = neededFor(action);
+  return `for callers with ${right} on ${resource}`;
 }
 
 /** A list of declared items. Each has a key, a name and a description. */

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { every } from "../../api/poll";
-import type { DataPermission, NewPermissions } from "../../api/types";
+import type { BlockAction, DataPermission, NewPermissions } from "../../api/types";
 
 export const blocksQuery = queryOptions({
   queryKey: ["blocks"],
@@ -34,3 +34,6 @@ export function inWords({ resource, actions, as, rowPolicy }: DataPermission): s
   const whose = as === "caller" ? ", only as far as whoever calls it may" : ", with your rights";
   return `${actions.map((action) => (action === "manage" ? "do everything with" : action)).join(", ")} records of ${what}${rowPolicy === "own" ? ", in rows of whoever calls it" : ""}${whose}`;
 }
+
+/** The permission that a caller of an action needs. */
+export const neededFor = ({ rbac }: BlockAction) => rbac ?? { action: "update", resource: "blocks" };

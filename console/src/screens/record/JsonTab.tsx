@@ -59,7 +59,6 @@ export function JsonTab({ shape, draft, readOnly, onProblem }: { shape: RecordSh
   return (
     <div>
       <CodeEditor
-        language="json"
         label={`The record of ${shape.object} as JSON`}
         value={text}
         readOnly={readOnly}

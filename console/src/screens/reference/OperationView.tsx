@@ -96,7 +96,7 @@ export function OperationView({ operation, document }: { operation: Operation; d
       {body !== null && (
         <section>
           <h3>Body, {body.type}</h3>
-          {takesJson ? <CodeEditor language="json" label="Body" value={bodyText} onChange={setBodyText} error={isBodyWrong ? "This is no JSON." : undefined} /> : <p className="dim">Send it with curl: the page does not make this type.</p>}
+          {takesJson ? <CodeEditor label="Body" value={bodyText} onChange={setBodyText} error={isBodyWrong ? "This is no JSON." : undefined} /> : <p className="dim">Send it with curl: the page does not make this type.</p>}
           <details>
             <summary>Schema</summary>
             <JsonView value={resolved(document, body.schema) ?? body.schema} label="Schema of the body" open={3} />

@@ -90,7 +90,7 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
           />
           <div>
             <div className={classes.label}>Input</div>
-            <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is not JSON." : undefined} />
+            <CodeEditor label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is not JSON." : undefined} />
           </div>
         </>
       )}

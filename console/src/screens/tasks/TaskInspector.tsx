@@ -108,7 +108,7 @@ export function TaskInspector({ task, ...pane }: { task: Task } & PaneActions) {
         <Schedule value={schedule} onChange={setSchedule} disabled={!canUpdate} error={scheduleError} />
         <div>
           <div className={classes.label}>Configuration</div>
-          <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} readOnly={!canUpdate} error={typeof config === "string" ? config : undefined} />
+          <CodeEditor label="Configuration" value={configText} onChange={setConfigText} readOnly={!canUpdate} error={typeof config === "string" ? config : undefined} />
         </div>
         <Runs task={task} />
       </div>

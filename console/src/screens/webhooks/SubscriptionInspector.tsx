@@ -132,7 +132,7 @@ export function NewSubscription() {
       />
       <div>
         <div className={classes.head}>Configuration</div>
-        <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} error={config === undefined ? "The configuration is a JSON object." : undefined} />
+        <CodeEditor label="Configuration" value={configText} onChange={setConfigText} error={config === undefined ? "The configuration is a JSON object." : undefined} />
       </div>
       <Checkbox label="Deliver to each instance" checked={perInstance} onChange={({ currentTarget }) => setPerInstance(currentTarget.checked)} />
     </FormInspector>

@@ -13,24 +13,17 @@ pub(super) fn described(block: &Value) -> Vec<String> {
         lines.push("It asks for no data, no secrets and no outbound calls.".to_owned());
     }
     lines.extend(events(block));
-    section(&mut lines, "It offers actions:", &block["actions"], |action| {
-        let need = match &action["rbac"] {
-            Value::Object(rbac) => format!("{} on `{}`", text(&rbac["action"]), text(&rbac["resource"])),
-            _ => "update on `blocks`".to_owned(),
-        };
-        with_description(format!("{}, for callers with {need}", text(&action["name"])), action)
-    });
-    section(&mut lines, "It receives requests from anybody, without a sign-in, by hooks:", &block["hooks"], |hook| {
-        with_description(text(&hook["name"]), hook)
-    });
+    lines.extend(callers(block));
     lines.extend(reuse(&block["instances"]["reuse"]));
     lines
 }
 
-/// Lines that describe what an upgrade needs in addition: `{ data, secrets, http, subscriptions, webhooks, instances }`.
+/// Lines that describe what an upgrade needs in addition:
+/// `{ data, secrets, http, subscriptions, webhooks, actions, hooks, instances }`.
 pub(super) fn additions(added: &Value) -> Vec<String> {
     let mut lines = permissions(added);
     lines.extend(events(added));
+    lines.extend(callers(added));
     lines.extend(added["instances"].as_array().into_iter().flatten().flat_map(reuse));
     lines
 }
@@ -59,6 +52,22 @@ fn events(block: &Value) -> Vec<String> {
     });
     section(&mut lines, "It sends events out, by webhooks:", &block["webhooks"], |webhook| {
         format!("{}: {} to {}", text(&webhook["name"]), joined(&webhook["topics"]), text(&webhook["url"]))
+    });
+    lines
+}
+
+/// Lines that describe who may call the block: callers of its actions, and everybody who knows the address of a hook.
+fn callers(block: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    section(&mut lines, "It offers actions:", &block["actions"], |action| {
+        let need = match &action["rbac"] {
+            Value::Object(rbac) => format!("{} on `{}`", text(&rbac["action"]), text(&rbac["resource"])),
+            _ => "update on `blocks`".to_owned(),
+        };
+        with_description(format!("{}, for callers with {need}", text(&action["name"])), action)
+    });
+    section(&mut lines, "It receives requests from anybody, without a sign-in, by hooks:", &block["hooks"], |hook| {
+        with_description(text(&hook["name"]), hook)
     });
     lines
 }
@@ -161,10 +170,19 @@ mod tests {
              1000 calls, and waits up to 30 s for the next one"
         );
         let reuse = json!({ "calls": 2, "seconds": 1, "asCaller": true });
-        let added = json!({ "secrets": ["A"], "webhooks": manifest["webhooks"], "instances": [reuse] });
+        let rbac = json!({ "resource": "orders:quotes", "action": "read" });
+        let added = json!({
+            "secrets": ["A"],
+            "webhooks": manifest["webhooks"],
+            "actions": [{ "name": "quote", "rbac": rbac }],
+            "hooks": [{ "name": "stripe" }],
+            "instances": [reuse],
+        });
         assert_eq!(
             additions(&added).join("\n"),
             "It reads secrets, once you set them:\n  A\nIt sends events out, by webhooks:\n  audit: data.# to https://a.example\n\
+             It offers actions:\n  quote, for callers with read on `orders:quotes`\n\
+             It receives requests from anybody, without a sign-in, by hooks:\n  stripe\n\
              It reuses its instances:\n  state can pass from one call to the next call of the same caller; an instance serves up to \
              2 calls, and waits up to 1 s for the next one"
         );

@@ -58,7 +58,6 @@ function JsonDefault({ value, error, onChange }: { value: JsonValue | undefined;
   return (
     <div>
       <CodeEditor
-        language="json"
         label="Default, as JSON"
         value={text}
         minLines={2}

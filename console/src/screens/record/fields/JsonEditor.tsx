@@ -41,7 +41,6 @@ export function JsonEditor({ column, value, onChange, disabled, compact = false,
   }
   const editor = (
     <CodeEditor
-      language="json"
       label={columnLabel(column)}
       value={text}
       readOnly={disabled === true}

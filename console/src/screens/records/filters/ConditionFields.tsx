@@ -26,7 +26,7 @@ export function ConditionFields({ draft: { root, text, setText, problem, edit, t
         <GroupEditor group={root} at={[]} shape={shape} edit={edit} />
       ) : (
         <>
-          <CodeEditor language="json" label={label} value={text} onChange={setText} minLines={minLines} maxLines={20} error={problem ?? error} />
+          <CodeEditor label={label} value={text} onChange={setText} minLines={minLines} maxLines={20} error={problem ?? error} />
           <p className={classes.hint}>
             <Ticked text={hint} />
           </p>
