@@ -6,6 +6,7 @@
 //! event.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,10 @@ const TURNS_WAIT: Duration = Duration::from_millis(50);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
-/// The maximum number of shared decisions about one event. A stream compares its question with each of them, so a longer list
-/// would take more time than it saves. If the list is full, streams with other questions read by themselves.
-const DECISIONS_MAX: usize = 64;
+/// The maximum number of shared decisions about one event. It is enough for a hundred roles, each with a condition on rows and
+/// one on the cells of a field, and for both images of a change. If the list is full, streams with other questions read by
+/// themselves.
+const DECISIONS_MAX: usize = 512;
 
 /// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
 pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
@@ -52,7 +54,7 @@ impl TurnsWait {
 }
 
 /// Whether an image of an event meets a condition.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Hash)]
 pub(crate) struct ImageQuestion {
     /// The version of the schema by which the condition was read.
     pub(crate) schema: i64,
@@ -61,6 +63,14 @@ pub(crate) struct ImageQuestion {
     /// The image's name in the payload.
     pub(crate) image: &'static str,
     pub(crate) condition: Condition,
+}
+
+impl ImageQuestion {
+    fn hash_value(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// A decision. The streams that need it take turns, until one of them has read it.
@@ -116,8 +126,17 @@ struct OfEvent {
     decisions: Vec<KnownDecision>,
 }
 
+impl OfEvent {
+    fn known(&self, hash: u64, question: &ImageQuestion) -> Option<&Arc<SharedDecision>> {
+        let known = self.decisions.iter().find(|known| known.hash == hash && known.question == *question)?;
+        Some(&known.decision)
+    }
+}
+
 /// A decision with its question.
 struct KnownDecision {
+    /// The hash of the question. All streams search the list, and comparing two hashes takes less time than two conditions.
+    hash: u64,
     question: ImageQuestion,
     decision: Arc<SharedDecision>,
 }
@@ -125,9 +144,8 @@ struct KnownDecision {
 impl EventDecisions {
     /// The decision about the event with the number `seq`, if a stream has asked the question before.
     pub(crate) fn known(&self, seq: i64, question: &ImageQuestion) -> Option<Arc<SharedDecision>> {
-        let events = self.0.lock();
-        let known = events.get(&seq)?.decisions.iter().find(|known| known.question == *question)?;
-        Some(Arc::clone(&known.decision))
+        let hash = question.hash_value();
+        self.0.lock().get(&seq)?.known(hash, question).cloned()
     }
 
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
@@ -135,16 +153,17 @@ impl EventDecisions {
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
         // Events that are no longer needed. They are dropped after the lock is released.
         let mut removed = Vec::new();
+        let hash = question.hash_value();
         let mut events = self.0.lock();
-        let decisions = &mut events.entry(seq).or_insert_with(|| OfEvent { occurred_at, decisions: Vec::new() }).decisions;
-        if let Some(known) = decisions.iter().find(|known| known.question == question) {
-            return Some(Arc::clone(&known.decision));
+        let event = events.entry(seq).or_insert_with(|| OfEvent { occurred_at, decisions: Vec::new() });
+        if let Some(known) = event.known(hash, &question) {
+            return Some(Arc::clone(known));
         }
-        if decisions.len() >= DECISIONS_MAX {
+        if event.decisions.len() >= DECISIONS_MAX {
             return None;
         }
         let decision = Arc::<SharedDecision>::default();
-        decisions.push(KnownDecision { question, decision: Arc::clone(&decision) });
+        event.decisions.push(KnownDecision { hash, question, decision: Arc::clone(&decision) });
         while events.len() > EVENTS_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {
@@ -185,6 +204,25 @@ mod tests {
             assert!(!Arc::ptr_eq(&first, &of(seq, other)));
         }
         assert!(Arc::ptr_eq(&first, &decisions.known(7, &question(Condition::TRUE)).expect("the decision")));
+    }
+
+    #[test]
+    fn streams_of_a_hundred_roles_share_their_decisions() {
+        const ROLES: usize = 100;
+        // Each role asks about its rows and about the cells of a field, in both images.
+        let questions = || {
+            let conditions = (0..2 * ROLES).map(|number| Condition::All(vec![Condition::FALSE; number]));
+            let of_images =
+                |condition: Condition| ["before", "after"].map(|image| ImageQuestion { image, ..question(condition.clone()) });
+            conditions.flat_map(of_images)
+        };
+        let decisions = EventDecisions::default();
+        let first: Vec<_> = questions().map(|question| decisions.of(7, 0, 0, question).expect("a decision")).collect();
+        for (first, question) in first.iter().zip(questions()) {
+            assert!(Arc::ptr_eq(first, &decisions.known(7, &question).expect("a decision")));
+            assert!(Arc::ptr_eq(first, &decisions.of(7, 0, 0, question).expect("a decision")));
+        }
+        assert_eq!(decisions.0.lock()[&7].decisions.len(), 4 * ROLES);
     }
 
     #[test]

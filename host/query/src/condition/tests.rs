@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::hash::DefaultHasher;
 
 use blockbase_schema::json::parse_members;
 use blockbase_schema::{Code, ColumnType, Registry, Relationship, Result, StoredObject, Value};
@@ -452,6 +453,34 @@ fn the_console_and_the_sdk_have_every_quantifier() {
     assert_eq!(members_after(types, "interface Quantified {"), names, "index.d.ts of the SDK");
 }
 
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn equal_values_have_the_same_hash() {
+    assert_eq!(Value::Float(0.0), Value::Float(-0.0));
+    assert_eq!(hash_of(&Value::Float(0.0)), hash_of(&Value::Float(-0.0)));
+    for (one, other) in [
+        (Value::Integer(1), Value::Datetime(1)),
+        (Value::Text("a".to_owned()), Value::Json("a".to_owned())),
+        (Value::Decimal { scaled: 1, scale: 2 }, Value::Decimal { scaled: 1, scale: 3 }),
+    ] {
+        assert_ne!(hash_of(&one), hash_of(&other), "{one:?} {other:?}");
+    }
+    let hash = |text: &str| hash_of(&task(text).expect("a condition"));
+    for (one, other) in [
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":"b"}}"#),
+        (r#"{"helpers":{"some":{"name":"a"}}}"#, r#"{"helpers":{"none":{"name":"a"}}}"#),
+        (r#"{"title":"a"}"#, r#"{"title":{"neq":"a"}}"#),
+        (r#"{"count":1,"title":"a"}"#, r#"{"_or":[{"count":1},{"title":"a"}]}"#),
+    ] {
+        assert_ne!(hash(one), hash(other), "{one} {other}");
+    }
+}
+
 #[test]
 fn a_stored_condition_reads_back_and_follows_renames() {
     let registry = registry();
@@ -461,7 +490,9 @@ fn a_stored_condition_reads_back_and_follows_renames() {
         let object = registry.object("task").expect("an object");
         let stored = Clause::new(&text).numbered(&registry, object).expect("a stored form");
         let named = stored.named(&registry, object).expect("names");
-        assert_eq!(task(named.text()).expect("the same condition"), condition, "{text}\n{}", stored.text());
+        let same = task(named.text()).expect("the same condition");
+        assert_eq!(same, condition, "{text}\n{}", stored.text());
+        assert_eq!(hash_of(&same), hash_of(&condition), "{text}");
         Ok(true)
     });
     let object = registry.object("task").expect("an object");
