@@ -9,9 +9,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::access::reading::read;
-use crate::access::{Access, Action, Bounds, Clause, Decision, Permissions, Reading};
+use crate::access::{Access, Action, Bounds, Clause, Decision, Grant, GrantContext, Permissions, Reading, Shapes};
 use crate::operator::{Operand, Operator};
+use crate::plan::ListPlan;
 use crate::predicate::Test;
+use crate::{Dialect, ListRequest, Param, sql};
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {
@@ -451,6 +453,57 @@ fn the_console_and_the_sdk_have_every_quantifier() {
     assert!(file.lines().any(|known| known == line), "tree.ts lacks: {line}");
     let types = include_str!("../../../../sdk/js/index.d.ts");
     assert_eq!(members_after(types, "interface Quantified {"), names, "index.d.ts of the SDK");
+}
+
+/// The statement of a list of tasks for a caller who reads all of them, with its values.
+fn listed_by(registry: &Registry, dialect: Dialect, parameters: &[(&str, &str)]) -> (String, Vec<Param>) {
+    let object = registry.object("task").expect("an object");
+    let all = Permissions::unrestricted().decide("task", Action::Read).and_then(Decision::plain).expect("a right");
+    let request = ListRequest::from_parameters(parameters.iter().copied()).expect("a request");
+    let reading =
+        Reading { registry, decide: &|_| Ok(all.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
+    let plan = ListPlan::new(object, &all, &request, &reading, Vec::new()).expect("a plan");
+    let statement = sql::list(dialect, &plan, None);
+    (statement.sql, statement.params)
+}
+
+#[test]
+fn filters_have_the_statement_of_their_condition() {
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[("title", "a")], r#"{"title":"a"}"#),
+        (&[("title", "null")], r#"{"title":null}"#),
+        (&[("title[neq]", "a"), ("count[gte]", "1"), ("count[lt]", "9")], r#"{"title":{"ne":"a"},"count":{">=":1,"lt":9}}"#),
+        (&[("count[in]", "1,2"), ("amount[nin]", "1.5")], r#"{"count":{"in":[1,2]},"amount":{"nin":[1.5]}}"#),
+        (&[("title[ilike]", "ab"), ("due[is_null]", "")], r#"{"_and":[{"title":{"ilike":"ab"}},{"due":{"is_null":true}}]}"#),
+        (&[("labels", "a"), ("done[neq]", "true")], r#"{"labels":"a","done":{"neq":true}}"#),
+    ];
+    let registry = registry();
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        for (filters, condition) in cases {
+            let statement = listed_by(&registry, dialect, filters);
+            assert_eq!(statement, listed_by(&registry, dialect, &[("where", condition)]), "{condition}");
+            assert_ne!(statement, listed_by(&registry, dialect, &[]), "{condition}");
+        }
+    }
+}
+
+#[test]
+fn own_rows_are_a_condition_like_any_other() {
+    let registry = registry();
+    let object = registry.object("task").expect("an object");
+    let shapes = Shapes::default();
+    let scope = |grant: serde_json::Value| {
+        let grant: Grant = serde_json::from_value(grant).expect("a grant");
+        let subject = Variables { user_id: Some("u1".to_owned()), ..Variables::default() };
+        let decision = Permissions::of_subject(vec![grant], subject).decide("task", Action::Read).expect("a right");
+        decision.on(&GrantContext { registry: &registry, now: 0, shapes: &shapes }, object).scope().clone()
+    };
+    let own = scope(json!({ "resource": "task", "actions": ["read"], "rowPolicy": "own" }));
+    assert_eq!(own, Scope::Own("u1".to_owned()));
+    for condition in [json!({ "created_by": "$user.id" }), json!({ "_and": [{ "created_by": { "eq": "$user.id" } }, {}] })] {
+        let named = scope(json!({ "resource": "task", "actions": ["read"], "where": condition }));
+        assert_eq!(named.condition(object), own.condition(object), "{condition}");
+    }
 }
 
 fn hash_of(value: &impl Hash) -> u64 {
