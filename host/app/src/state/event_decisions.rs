@@ -3,7 +3,7 @@
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
 //! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
 //! result. Every such read begins after the commit of the event, so it never finds a related row that was deleted before the
-//! event.
+//! event. If a condition names its reader, only the streams of this reader share its decisions.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,10 +23,13 @@ const TURNS_WAIT: Duration = Duration::from_millis(50);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
-/// The maximum number of shared decisions about one event. It is enough for a hundred roles, each with a condition on rows and
-/// one on the cells of a field, and for both images of a change. If the list is full, streams with other questions read by
-/// themselves.
+/// The maximum number of decisions about one event that are shared by the streams of several readers. It is enough for a hundred
+/// roles, each with a condition on rows and one on the cells of a field, and for both images of a change. If the list is full,
+/// streams with other questions read by themselves.
 const DECISIONS_MAX: usize = 512;
+/// The maximum number of decisions about one event that are shared by the streams of a single reader. They have a list of their
+/// own, so that many readers with a stream each do not fill the other list.
+const PERSONAL_MAX: usize = 512;
 
 /// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
 pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
@@ -123,13 +126,33 @@ pub(crate) struct EventDecisions(Mutex<BTreeMap<i64, OfEvent>>);
 
 struct OfEvent {
     occurred_at: i64,
-    decisions: Vec<KnownDecision>,
+    common: Vec<KnownDecision>,
+    personal: Vec<KnownDecision>,
 }
 
 impl OfEvent {
+    fn new(occurred_at: i64) -> OfEvent {
+        OfEvent { occurred_at, common: Vec::new(), personal: Vec::new() }
+    }
+
     fn known(&self, hash: u64, question: &ImageQuestion) -> Option<&Arc<SharedDecision>> {
-        let known = self.decisions.iter().find(|known| known.hash == hash && known.question == *question)?;
+        let list = if question.condition.is_personal() { &self.personal } else { &self.common };
+        let known = list.iter().find(|known| known.hash == hash && known.question == *question)?;
         Some(&known.decision)
+    }
+
+    /// Adds a decision that nobody knows yet. `None` if there is no room for it.
+    fn add(&mut self, hash: u64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
+        let (list, most) = match question.condition.is_personal() {
+            true => (&mut self.personal, PERSONAL_MAX),
+            false => (&mut self.common, DECISIONS_MAX),
+        };
+        if list.len() >= most {
+            return None;
+        }
+        let decision = Arc::<SharedDecision>::default();
+        list.push(KnownDecision { hash, question, decision: Arc::clone(&decision) });
+        Some(decision)
     }
 }
 
@@ -155,15 +178,11 @@ impl EventDecisions {
         let mut removed = Vec::new();
         let hash = question.hash_value();
         let mut events = self.0.lock();
-        let event = events.entry(seq).or_insert_with(|| OfEvent { occurred_at, decisions: Vec::new() });
+        let event = events.entry(seq).or_insert_with(|| OfEvent::new(occurred_at));
         if let Some(known) = event.known(hash, &question) {
             return Some(Arc::clone(known));
         }
-        if event.decisions.len() >= DECISIONS_MAX {
-            return None;
-        }
-        let decision = Arc::<SharedDecision>::default();
-        event.decisions.push(KnownDecision { hash, question, decision: Arc::clone(&decision) });
+        let decision = event.add(hash, question)?;
         while events.len() > EVENTS_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {
@@ -222,7 +241,7 @@ mod tests {
             assert!(Arc::ptr_eq(first, &decisions.known(7, &question).expect("a decision")));
             assert!(Arc::ptr_eq(first, &decisions.of(7, 0, 0, question).expect("a decision")));
         }
-        assert_eq!(decisions.0.lock()[&7].decisions.len(), 4 * ROLES);
+        assert_eq!(decisions.0.lock()[&7].common.len(), 4 * ROLES);
     }
 
     #[test]
