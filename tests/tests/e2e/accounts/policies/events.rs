@@ -374,8 +374,8 @@ on_both_engines! {
             }
         }
         let (mut round, mut before) = (0, reads(&server.log()));
-        // Each of the two readers needs a decision about the image before the change and about the one after it. On a busy machine,
-        // some streams may read by themselves.
+        // Each of the two readers needs a decision about the image before the change and about the one after it. On a busy
+        // machine, some streams may read by themselves.
         until("the streams of one reader share their decisions", async || {
             round += 1;
             let title = format!("title {round}");
