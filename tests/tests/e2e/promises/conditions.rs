@@ -27,8 +27,9 @@ use crate::mcp::{Called, Client};
 /// The long command runs one seed after another, until it has made this number of requests on an engine. The gate runs only the
 /// first seed. Both engines together make a million requests.
 const REQUESTS_LONG: usize = 500_000;
-/// The number of conditions for each seed. Each condition is sent to every surface.
-const CASES: usize = 500;
+/// The number of conditions for each seed. Each condition is sent to every surface, so both engines together get more than 20,000
+/// requests in the gate.
+const CASES: usize = 900;
 const CASES_LONG: usize = 4_000;
 /// The number of rows of each kind that a failure shows.
 const ROWS_SHOWN: usize = 3;
