@@ -30,6 +30,8 @@ const DECISIONS_MAX: usize = 512;
 /// The maximum number of decisions about one event that are shared by the streams of a single reader. They have a list of their
 /// own, so that many readers with a stream each do not fill the other list.
 const PERSONAL_MAX: usize = 512;
+/// The maximum number of decisions in memory about all events together. If there are more, those of the oldest event are dropped.
+const DECISIONS_OF_ALL_MAX: usize = 8 * (DECISIONS_MAX + PERSONAL_MAX);
 
 /// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
 pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
@@ -141,6 +143,10 @@ impl OfEvent {
         Some(&known.decision)
     }
 
+    fn len(&self) -> usize {
+        self.common.len() + self.personal.len()
+    }
+
     /// Adds a decision that nobody knows yet. `None` if there is no room for it.
     fn add(&mut self, hash: u64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
         let (list, most) = match question.condition.is_personal() {
@@ -183,7 +189,9 @@ impl EventDecisions {
             return Some(Arc::clone(known));
         }
         let decision = event.add(hash, question)?;
+        let count = |events: &BTreeMap<i64, OfEvent>| events.values().map(OfEvent::len).sum::<usize>();
         while events.len() > EVENTS_MAX
+            || count(&events) > DECISIONS_OF_ALL_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {
             removed.extend(events.pop_first());
@@ -262,6 +270,15 @@ mod tests {
         let later = decisions.of(1_000, SHARED_MS, SHARED_MS, question(Condition::TRUE));
         assert!(later.is_some());
         assert_eq!(decisions.0.lock().keys().copied().collect::<Vec<i64>>(), [1_000]);
+        // Many events with many questions are too much, too.
+        for seq in 2_000..2_000 + EVENTS_MAX as i64 {
+            for schema in 0..DECISIONS_MAX as i64 {
+                let question = ImageQuestion { schema, ..question(Condition::TRUE) };
+                assert!(decisions.of(seq, SHARED_MS, SHARED_MS, question).is_some());
+            }
+        }
+        let kept: Vec<usize> = decisions.0.lock().values().map(OfEvent::len).collect();
+        assert_eq!(kept, vec![DECISIONS_MAX; DECISIONS_OF_ALL_MAX / DECISIONS_MAX]);
     }
 
     /// The decision for a stream that has not waited yet.
