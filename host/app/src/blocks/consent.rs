@@ -208,7 +208,7 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let Some(row) = connection.blocks().await?.into_iter().find(|row| row.name == id) else { return Ok(()) };
             let manifest: Manifest = manifest_place(id).decides(&row.manifest)?;
-            app.check_consent(&*app.registry_in(connection).await?, caller, &manifest)?;
+            app.check_consent(&app.registry_in(connection).await?, caller, &manifest)?;
             app.check_subscriptions(caller, &manifest)
         })
     }
