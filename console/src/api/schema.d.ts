@@ -2208,7 +2208,7 @@ export interface components {
              * @enum {string}
              */
             as?: "caller";
-            /** @description True in answers if a condition or a list of fields names something that no longer exists. The permission then has no effect. */
+            /** @description True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the permission has no effect. With a list that does, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A subscription of the block to events. */
@@ -2863,7 +2863,7 @@ export interface components {
                     except: string[];
                 }) | null;
             } | null;
-            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives nothing. */
+            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. With a condition that does, the grant gives nothing. With a list that does, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A role: a named list of permissions. */

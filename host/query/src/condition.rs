@@ -30,6 +30,7 @@ mod scope;
 mod variables;
 
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use blockbase_schema::{Object, RelationShape};
@@ -64,7 +65,7 @@ pub const DEPTH_MAX: usize = 3;
 pub const PARTS_MAX: usize = 100;
 
 /// A condition on the rows of one object, in its normal form.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Condition {
     /// A test of one column.
     Test(Predicate),
@@ -79,7 +80,7 @@ pub enum Condition {
 }
 
 /// The related rows that have to meet the condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
     /// The row of a to-one relation. If there is no row, all its values count as null.
     One,
@@ -115,6 +116,14 @@ impl Related {
 impl PartialEq for Related {
     fn eq(&self, other: &Related) -> bool {
         self.follows(other) && self.quantifier == other.quantifier && self.condition == other.condition
+    }
+}
+
+impl Hash for Related {
+    /// Leaves out the scope, which rarely is the only difference.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.key, self.object.id, self.quantifier).hash(state);
+        self.condition.hash(state);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::limits::LIST_ITEMS_MAX;
 use crate::operator::{Operand, Operator};
 
 /// One test of one column. `column` is an index into `Object::columns`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Predicate {
     pub column: usize,
     pub test: Test,
@@ -20,7 +20,7 @@ pub struct Predicate {
 
 listed! {
     /// How a column is compared with one value.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Comparison {
         Equal,
         /// Not equal, or null.
@@ -51,7 +51,7 @@ impl Comparison {
 }
 
 /// The test of a predicate on its column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Test {
     /// A comparison with a value that is not null.
     Compare(Comparison, Value),

@@ -1,5 +1,7 @@
 //! Values in their canonical form, and their JSON form.
 
+use std::hash::{Hash, Hasher};
+
 use uuid::Uuid;
 
 use crate::{json, time};
@@ -60,6 +62,25 @@ impl Value {
             Value::Time(millis) => quoted(out, &|out| time::write_time(out, *millis)),
             Value::Json(text) => out.extend_from_slice(text.as_bytes()),
             Value::Uuid(id) => quoted(out, &|out| out.extend_from_slice(id.hyphenated().encode_lower(&mut [0; 36]).as_bytes())),
+        }
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Value::Null => {}
+            Value::Text(text) | Value::Json(text) => text.hash(state),
+            Value::TextList(texts) => texts.hash(state),
+            Value::Integer(number) | Value::Datetime(number) => number.hash(state),
+            Value::Decimal { scaled, scale } | Value::DecimalBetween { below: scaled, scale } => (scaled, scale).hash(state),
+            // Zero and negative zero are equal, so they need the same hash.
+            Value::Float(number) => (number + 0.0).to_bits().hash(state),
+            Value::Boolean(value) => value.hash(state),
+            Value::Date(days) => days.hash(state),
+            Value::Time(millis) => millis.hash(state),
+            Value::Uuid(id) => id.hash(state),
         }
     }
 }

@@ -89,6 +89,18 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   assert.equal(await serving(), "1.1.0");
 });
 
+test("the consent page says in words which rows and fields a block asks for", async () => {
+  await must(owner, "POST", "/api/v1/objects", { name: "letter", fields: ["subject", "state", "author"].map((name) => ({ name, type: "text" })) });
+  const asked = { resource: "letter", actions: ["read", "update"], where: { state: "open", author: "$user.id" }, check: { state: { in: ["open", "sent"] } }, fields: { read: { except: ["author"] }, write: ["state"] }, as: "caller" };
+  const page = await open("/admin/blocks/install?upgrade=shift", { as: owner });
+  await choose(page, version("3.0.0", { permissions: { data: [asked] } }));
+  const line = page.getByRole("listitem").filter({ hasText: "records of the object letter" });
+  await line.getByText("state is open and author is $user.id").waitFor();
+  await line.getByText("state is any of open, sent").waitFor();
+  await line.getByText("Reads all fields except author; writes state.").waitFor();
+  await line.getByText("new", { exact: true }).waitFor();
+});
+
 test("a file that is no block is refused in a sentence", async () => {
   const page = await open("/admin/blocks/install", { as: owner, expect: [/400/] });
   const file = join(directory, "no.wasm");

@@ -284,7 +284,7 @@ test("a broken condition is shown with its warning, and mended", async () => {
   const id = await role("guild readers", [{ resource: "memo", actions: ["read"], where: { guild_by_memo: { some: { user_id: "$user.id" } } } }]);
   await must(owner, "DELETE", "/api/v1/objects/guild?cascade=true");
   const page = await open(`/admin/roles/${id}`, { as: owner });
-  await listed(page).getByText("This grant names something that no longer exists. It gives nothing.").waitFor();
+  await listed(page).getByText("This grant names something that no longer exists. It does not give all that it says.").waitFor();
   await until("the grant gives nothing", async () => (await cells(page, "Grants", "memo"))[0] === "–");
   await button(page, "1 grant with conditions or fields, 1 broken").click();
   await look(page, "broken");
@@ -299,7 +299,7 @@ test("a broken condition is shown with its warning, and mended", async () => {
   await button(editor(page), "Apply").click();
   await save(page, "guild readers");
   await listed(page).getByText("kind is news").waitFor();
-  await listed(page).getByText("It gives nothing.").waitFor({ state: "detached" });
+  await listed(page).getByText("It does not give all that it says.").waitFor({ state: "detached" });
   assert.equal((await roleOf(id)).permissions[0].broken, undefined);
 });
 

@@ -101,7 +101,7 @@ export const reachOf = (grants: Grant[], resource: string, action: Action): Plai
   return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
 };
 
-/** The part of the action that the limited grants give together. Null if they give nothing. A broken grant gives nothing. */
+/** The part of the action that the limited grants give together. Null if they give nothing. A broken grant does not count, because it gives less than it says. */
 export function someReachOf(grants: Grant[], resource: string, action: Action): SomeReach | null {
   const of = grants.filter((grant) => isLimited(grant) && grant.broken !== true && grant.resource === resource && (grant.actions.includes(action) || grant.actions.includes("manage")));
   const limited = of.map((grant) => ({ rows: grant.rowPolicy === "own" || (grant.where ?? null) !== null || (grant.check ?? null) !== null, fields: limitsFields(grant, action) }));

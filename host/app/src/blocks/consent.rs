@@ -191,7 +191,7 @@ impl ActsLater for MadeBlocks {
                     id: row.name,
                     maker: row.maker,
                     stored: row.suspension.map(|suspension| suspension.reason),
-                    needs: Box::new(move |app, maker| app.check_consent(maker, &manifest)),
+                    needs: Box::new(move |app, maker| app.check_consent(&app.registry(), maker, &manifest)),
                 });
             }
             Ok(kept)
@@ -208,7 +208,7 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let Some(row) = connection.blocks().await?.into_iter().find(|row| row.name == id) else { return Ok(()) };
             let manifest: Manifest = manifest_place(id).decides(&row.manifest)?;
-            app.check_consent(caller, &manifest)?;
+            app.check_consent(&app.registry_in(connection).await?, caller, &manifest)?;
             app.check_subscriptions(caller, &manifest)
         })
     }
@@ -246,22 +246,27 @@ impl App {
         additions(&with_meaning(installed), &with_meaning(asked))
     }
 
-    /// Checks that the caller has the rights that the block gets.
-    pub(crate) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+    /// Checks that the caller has the rights that the block gets. If a list names a field that `registry` does not have, neither
+    /// the block nor the caller has the actions that the list limits.
+    pub(crate) fn check_consent(&self, registry: &Registry, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !self.settings.require_auth {
             return Ok(());
         }
+        let grant_context = self.grant_context(registry);
         for permission in &manifest.permissions.data {
             let Authority::Own(held) = &caller.authority else {
                 return Err(Error::new(Code::Forbidden, "A block cannot install blocks."));
             };
+            let held = held.with_meaning(&grant_context);
+            let grant = permission.grant();
+            let Some(asked) = grant_context.given_by(&grant) else { continue };
             // If the block acts as itself, `own` applies to the rows of every caller. So the installer needs the right for all
             // rows.
             let given = match permission.run_as {
-                None => permission.grant().for_all(),
-                Some(RunAs::Caller) => permission.grant(),
+                None => asked.as_ref().clone().for_all(),
+                Some(RunAs::Caller) => asked.as_ref().clone(),
             };
-            if held.covers(&permission.grant()) && !held.covers(&given) {
+            if held.covers(&asked) && !held.covers(&given) {
                 let rows = match permission.row_policy.is_some() {
                     true => "the own rows of every caller",
                     false => "rows that depend on who calls it",

@@ -164,7 +164,7 @@ impl App {
             })
             .await?;
         let checks: [Result<()>; 7] = [
-            self.check_consent(caller, manifest),
+            self.check_consent(&self.registry(), caller, manifest),
             self.check_subscriptions(caller, manifest),
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),

@@ -223,7 +223,7 @@ impl App {
 
     /// Checks that the caller may grant what the manifest asks for, and that the block's requirements are installed.
     fn check_grantable(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
-        self.check_consent(caller, manifest)?;
+        self.check_consent(&self.registry(), caller, manifest)?;
         self.check_subscriptions(caller, manifest)?;
         self.check_requirements(manifest)?;
         check_actions(manifest, &self.registry(), &self.blocks.read())

@@ -8,8 +8,8 @@
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. If a
-//! condition on related rows names the reader or the present moment, each stream reads these rows by itself. Other conditions of
-//! the same reader are still shared, if there are other streams.
+//! condition on related rows names the reader, these rows are read once for each reader. If it names the present moment, each
+//! stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -346,7 +346,16 @@ impl Onlooker<'_> {
             }
         }
         // The complete condition is read, and not only the personal part, so that all its rows are from the same moment.
-        self.read_related_rows(registry, object, condition, &image).await
+        let of_reader = match condition.is_personal() {
+            true => self.shared_decision(registry.version, name, &condition, true),
+            false => None,
+        };
+        let read = self.read_related_rows(registry, object, condition, &image);
+        let Some(shared) = of_reader else { return read.await };
+        let meets = shared.get_or(&self.wait, read).await?;
+        // The decision may come from the read of another session.
+        self.app.recheck(self.caller).await?;
+        Ok(meets)
     }
 
     /// Whether a record's image meets a condition, by the related rows as they are now.
@@ -373,14 +382,15 @@ impl Onlooker<'_> {
             .await
     }
 
-    /// The decision that other streams share. `None` if the event is not new. If the condition is only a part of another one, its
-    /// read is an additional one, so the result is also `None` if no other stream could use it.
+    /// The decision that other streams share. `None` if the event is not new. A decision about a part of a condition needs an
+    /// additional read, and one about a reader is for the streams of this reader only. So with `for_others` the result is also
+    /// `None` if there is no other stream that could use it.
     fn shared_decision(
         &self,
         schema: i64,
         image: &'static str,
         condition: &Condition,
-        is_part: bool,
+        for_others: bool,
     ) -> Option<Arc<SharedDecision>> {
         let (event, now) = (self.live?, self.app.now());
         // A search through texts waits for a permit of the caller, and no other caller should wait for that.
@@ -390,7 +400,7 @@ impl Onlooker<'_> {
         let generation = self.app.identities.generation();
         let question = ImageQuestion { schema, generation, image, condition: condition.clone() };
         let decisions = self.app.feed().decisions();
-        match is_part && self.app.streams_open_and_max().0 <= 1 {
+        match for_others && self.app.streams_open_and_max().0 <= 1 {
             true => decisions.known(event.seq, &question),
             false => decisions.of(event.seq, event.occurred_at, now, question),
         }

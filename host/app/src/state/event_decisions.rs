@@ -3,9 +3,10 @@
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
 //! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
 //! result. Every such read begins after the commit of the event, so it never finds a related row that was deleted before the
-//! event.
+//! event. If a condition names its reader, only the streams of this reader share its decisions.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,15 @@ const TURNS_WAIT: Duration = Duration::from_millis(50);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
-/// The maximum number of shared decisions about one event. A stream compares its question with each of them, so a longer list
-/// would take more time than it saves. If the list is full, streams with other questions read by themselves.
-const DECISIONS_MAX: usize = 64;
+/// The maximum number of decisions about one event that are shared by the streams of several readers. It is enough for a hundred
+/// roles, each with a condition on rows and one on the cells of a field, and for both images of a change. If the list is full,
+/// streams with other questions read by themselves.
+const DECISIONS_MAX: usize = 512;
+/// The maximum number of decisions about one event that are shared by the streams of a single reader. They have a list of their
+/// own, so that many readers with a stream each do not fill the other list.
+const PERSONAL_MAX: usize = 512;
+/// The maximum number of decisions in memory about all events together. If there are more, those of the oldest event are dropped.
+const DECISIONS_OF_ALL_MAX: usize = 8 * (DECISIONS_MAX + PERSONAL_MAX);
 
 /// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
 pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
@@ -52,7 +59,7 @@ impl TurnsWait {
 }
 
 /// Whether an image of an event meets a condition.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Hash)]
 pub(crate) struct ImageQuestion {
     /// The version of the schema by which the condition was read.
     pub(crate) schema: i64,
@@ -61,6 +68,14 @@ pub(crate) struct ImageQuestion {
     /// The image's name in the payload.
     pub(crate) image: &'static str,
     pub(crate) condition: Condition,
+}
+
+impl ImageQuestion {
+    fn hash_value(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// A decision. The streams that need it take turns, until one of them has read it.
@@ -113,11 +128,44 @@ pub(crate) struct EventDecisions(Mutex<BTreeMap<i64, OfEvent>>);
 
 struct OfEvent {
     occurred_at: i64,
-    decisions: Vec<KnownDecision>,
+    common: Vec<KnownDecision>,
+    personal: Vec<KnownDecision>,
+}
+
+impl OfEvent {
+    fn new(occurred_at: i64) -> OfEvent {
+        OfEvent { occurred_at, common: Vec::new(), personal: Vec::new() }
+    }
+
+    fn known(&self, hash: u64, question: &ImageQuestion) -> Option<&Arc<SharedDecision>> {
+        let list = if question.condition.is_personal() { &self.personal } else { &self.common };
+        let known = list.iter().find(|known| known.hash == hash && known.question == *question)?;
+        Some(&known.decision)
+    }
+
+    fn len(&self) -> usize {
+        self.common.len() + self.personal.len()
+    }
+
+    /// Adds a decision that nobody knows yet. `None` if there is no room for it.
+    fn add(&mut self, hash: u64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
+        let (list, most) = match question.condition.is_personal() {
+            true => (&mut self.personal, PERSONAL_MAX),
+            false => (&mut self.common, DECISIONS_MAX),
+        };
+        if list.len() >= most {
+            return None;
+        }
+        let decision = Arc::<SharedDecision>::default();
+        list.push(KnownDecision { hash, question, decision: Arc::clone(&decision) });
+        Some(decision)
+    }
 }
 
 /// A decision with its question.
 struct KnownDecision {
+    /// The hash of the question. All streams search the list, and comparing two hashes takes less time than two conditions.
+    hash: u64,
     question: ImageQuestion,
     decision: Arc<SharedDecision>,
 }
@@ -125,9 +173,8 @@ struct KnownDecision {
 impl EventDecisions {
     /// The decision about the event with the number `seq`, if a stream has asked the question before.
     pub(crate) fn known(&self, seq: i64, question: &ImageQuestion) -> Option<Arc<SharedDecision>> {
-        let events = self.0.lock();
-        let known = events.get(&seq)?.decisions.iter().find(|known| known.question == *question)?;
-        Some(Arc::clone(&known.decision))
+        let hash = question.hash_value();
+        self.0.lock().get(&seq)?.known(hash, question).cloned()
     }
 
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
@@ -135,17 +182,16 @@ impl EventDecisions {
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
         // Events that are no longer needed. They are dropped after the lock is released.
         let mut removed = Vec::new();
+        let hash = question.hash_value();
         let mut events = self.0.lock();
-        let decisions = &mut events.entry(seq).or_insert_with(|| OfEvent { occurred_at, decisions: Vec::new() }).decisions;
-        if let Some(known) = decisions.iter().find(|known| known.question == question) {
-            return Some(Arc::clone(&known.decision));
+        let event = events.entry(seq).or_insert_with(|| OfEvent::new(occurred_at));
+        if let Some(known) = event.known(hash, &question) {
+            return Some(Arc::clone(known));
         }
-        if decisions.len() >= DECISIONS_MAX {
-            return None;
-        }
-        let decision = Arc::<SharedDecision>::default();
-        decisions.push(KnownDecision { question, decision: Arc::clone(&decision) });
+        let decision = event.add(hash, question)?;
+        let count = |events: &BTreeMap<i64, OfEvent>| events.values().map(OfEvent::len).sum::<usize>();
         while events.len() > EVENTS_MAX
+            || count(&events) > DECISIONS_OF_ALL_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {
             removed.extend(events.pop_first());
@@ -188,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn streams_of_a_hundred_roles_share_their_decisions() {
+        const ROLES: usize = 100;
+        // Each role asks about its rows and about the cells of a field, in both images.
+        let questions = || {
+            let conditions = (0..2 * ROLES).map(|number| Condition::All(vec![Condition::FALSE; number]));
+            let of_images =
+                |condition: Condition| ["before", "after"].map(|image| ImageQuestion { image, ..question(condition.clone()) });
+            conditions.flat_map(of_images)
+        };
+        let decisions = EventDecisions::default();
+        let first: Vec<_> = questions().map(|question| decisions.of(7, 0, 0, question).expect("a decision")).collect();
+        for (first, question) in first.iter().zip(questions()) {
+            assert!(Arc::ptr_eq(first, &decisions.known(7, &question).expect("a decision")));
+            assert!(Arc::ptr_eq(first, &decisions.of(7, 0, 0, question).expect("a decision")));
+        }
+        assert_eq!(decisions.0.lock()[&7].common.len(), 4 * ROLES);
+    }
+
+    #[test]
     fn old_events_and_further_questions_take_no_memory() {
         let decisions = EventDecisions::default();
         let of = |seq, schema| decisions.of(seq, 0, 0, ImageQuestion { schema, ..question(Condition::TRUE) });
@@ -205,6 +270,15 @@ mod tests {
         let later = decisions.of(1_000, SHARED_MS, SHARED_MS, question(Condition::TRUE));
         assert!(later.is_some());
         assert_eq!(decisions.0.lock().keys().copied().collect::<Vec<i64>>(), [1_000]);
+        // Many events with many questions are too much, too.
+        for seq in 2_000..2_000 + EVENTS_MAX as i64 {
+            for schema in 0..DECISIONS_MAX as i64 {
+                let question = ImageQuestion { schema, ..question(Condition::TRUE) };
+                assert!(decisions.of(seq, SHARED_MS, SHARED_MS, question).is_some());
+            }
+        }
+        let kept: Vec<usize> = decisions.0.lock().values().map(OfEvent::len).collect();
+        assert_eq!(kept, vec![DECISIONS_MAX; DECISIONS_OF_ALL_MAX / DECISIONS_MAX]);
     }
 
     /// The decision for a stream that has not waited yet.

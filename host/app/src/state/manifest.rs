@@ -47,8 +47,8 @@ pub struct DataPermission {
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
-    /// True in answers if a condition or a list of fields names something that no longer exists. The permission then has no
-    /// effect.
+    /// True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the
+    /// permission has no effect. With a list that does, it lacks the actions that the list limits.
     #[serde(default, skip_deserializing, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,

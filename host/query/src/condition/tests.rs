@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::hash::DefaultHasher;
 
 use blockbase_schema::json::parse_members;
 use blockbase_schema::{Code, ColumnType, Registry, Relationship, Result, StoredObject, Value};
@@ -8,9 +9,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::access::reading::read;
-use crate::access::{Access, Action, Bounds, Clause, Decision, Permissions, Reading};
+use crate::access::{Access, Action, Bounds, Clause, Decision, Grant, GrantContext, Permissions, Reading, Shapes};
 use crate::operator::{Operand, Operator};
+use crate::plan::ListPlan;
 use crate::predicate::Test;
+use crate::{Dialect, ListRequest, Param, sql};
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {
@@ -452,6 +455,85 @@ fn the_console_and_the_sdk_have_every_quantifier() {
     assert_eq!(members_after(types, "interface Quantified {"), names, "index.d.ts of the SDK");
 }
 
+/// The statement of a list of tasks for a caller who reads all of them, with its values.
+fn listed_by(registry: &Registry, dialect: Dialect, parameters: &[(&str, &str)]) -> (String, Vec<Param>) {
+    let object = registry.object("task").expect("an object");
+    let all = Permissions::unrestricted().decide("task", Action::Read).and_then(Decision::plain).expect("a right");
+    let request = ListRequest::from_parameters(parameters.iter().copied()).expect("a request");
+    let reading =
+        Reading { registry, decide: &|_| Ok(all.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
+    let plan = ListPlan::new(object, &all, &request, &reading, Vec::new()).expect("a plan");
+    let statement = sql::list(dialect, &plan, None);
+    (statement.sql, statement.params)
+}
+
+#[test]
+fn filters_have_the_statement_of_their_condition() {
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[("title", "a")], r#"{"title":"a"}"#),
+        (&[("title", "null")], r#"{"title":null}"#),
+        (&[("title[neq]", "a"), ("count[gte]", "1"), ("count[lt]", "9")], r#"{"title":{"ne":"a"},"count":{">=":1,"lt":9}}"#),
+        (&[("count[in]", "1,2"), ("amount[nin]", "1.5")], r#"{"count":{"in":[1,2]},"amount":{"nin":[1.5]}}"#),
+        (&[("title[ilike]", "ab"), ("due[is_null]", "")], r#"{"_and":[{"title":{"ilike":"ab"}},{"due":{"is_null":true}}]}"#),
+        (&[("labels", "a"), ("done[neq]", "true")], r#"{"labels":"a","done":{"neq":true}}"#),
+    ];
+    let registry = registry();
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        for (filters, condition) in cases {
+            let statement = listed_by(&registry, dialect, filters);
+            assert_eq!(statement, listed_by(&registry, dialect, &[("where", condition)]), "{condition}");
+            assert_ne!(statement, listed_by(&registry, dialect, &[]), "{condition}");
+        }
+    }
+}
+
+#[test]
+fn own_rows_are_a_condition_like_any_other() {
+    let registry = registry();
+    let object = registry.object("task").expect("an object");
+    let shapes = Shapes::default();
+    let scope = |grant: serde_json::Value| {
+        let grant: Grant = serde_json::from_value(grant).expect("a grant");
+        let subject = Variables { user_id: Some("u1".to_owned()), ..Variables::default() };
+        let decision = Permissions::of_subject(vec![grant], subject).decide("task", Action::Read).expect("a right");
+        decision.on(&GrantContext { registry: &registry, now: 0, shapes: &shapes }, object).scope().clone()
+    };
+    let own = scope(json!({ "resource": "task", "actions": ["read"], "rowPolicy": "own" }));
+    assert_eq!(own, Scope::Own("u1".to_owned()));
+    for condition in [json!({ "created_by": "$user.id" }), json!({ "_and": [{ "created_by": { "eq": "$user.id" } }, {}] })] {
+        let named = scope(json!({ "resource": "task", "actions": ["read"], "where": condition }));
+        assert_eq!(named.condition(object), own.condition(object), "{condition}");
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn equal_values_have_the_same_hash() {
+    assert_eq!(Value::Float(0.0), Value::Float(-0.0));
+    assert_eq!(hash_of(&Value::Float(0.0)), hash_of(&Value::Float(-0.0)));
+    for (one, other) in [
+        (Value::Integer(1), Value::Datetime(1)),
+        (Value::Text("a".to_owned()), Value::Json("a".to_owned())),
+        (Value::Decimal { scaled: 1, scale: 2 }, Value::Decimal { scaled: 1, scale: 3 }),
+    ] {
+        assert_ne!(hash_of(&one), hash_of(&other), "{one:?} {other:?}");
+    }
+    let hash = |text: &str| hash_of(&task(text).expect("a condition"));
+    for (one, other) in [
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":"b"}}"#),
+        (r#"{"helpers":{"some":{"name":"a"}}}"#, r#"{"helpers":{"none":{"name":"a"}}}"#),
+        (r#"{"title":"a"}"#, r#"{"title":{"neq":"a"}}"#),
+        (r#"{"count":1,"title":"a"}"#, r#"{"_or":[{"count":1},{"title":"a"}]}"#),
+    ] {
+        assert_ne!(hash(one), hash(other), "{one} {other}");
+    }
+}
+
 #[test]
 fn a_stored_condition_reads_back_and_follows_renames() {
     let registry = registry();
@@ -461,7 +543,9 @@ fn a_stored_condition_reads_back_and_follows_renames() {
         let object = registry.object("task").expect("an object");
         let stored = Clause::new(&text).numbered(&registry, object).expect("a stored form");
         let named = stored.named(&registry, object).expect("names");
-        assert_eq!(task(named.text()).expect("the same condition"), condition, "{text}\n{}", stored.text());
+        let same = task(named.text()).expect("the same condition");
+        assert_eq!(same, condition, "{text}\n{}", stored.text());
+        assert_eq!(hash_of(&same), hash_of(&condition), "{text}");
         Ok(true)
     });
     let object = registry.object("task").expect("an object");

@@ -93,7 +93,7 @@ fn permissions(permissions: &Value) -> Vec<String> {
             line.push_str(", as far as the caller may");
         }
         if permission["broken"] == true {
-            line.push_str(" (it gives nothing, because it names something that no longer exists)");
+            line.push_str(" (it does not give all of this, because it names something that no longer exists)");
         }
         line
     });
@@ -186,6 +186,9 @@ mod tests {
              It reuses its instances:\n  state can pass from one call to the next call of the same caller; an instance serves up to \
              2 calls, and waits up to 1 s for the next one"
         );
+        let broken = json!({ "resource": "note", "actions": ["read"], "fields": { "read": ["@3>"] }, "broken": true });
+        let said = additions(&json!({ "data": [broken] })).join("\n");
+        assert!(said.ends_with("(it does not give all of this, because it names something that no longer exists)"), "{said}");
         assert_eq!(described(&json!({})), ["It asks for no data, no secrets and no outbound calls."]);
     }
 }

@@ -233,6 +233,37 @@ on_both_engines! {
         assert_eq!((of(0).await, of(1).await), (json!("done"), json!("open")));
     }
 
+    async fn a_team_and_its_first_member_are_created_together(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let mine = json!({ "member_by_team": { "some": { "user_id": "$user.id" } } });
+        role(&admin, "founder", json!([
+            { "resource": "team", "actions": ["create", "read"], "where": mine },
+            { "resource": "member", "actions": ["create", "read"], "where": { "user_id": "$user.id" } },
+        ])).await;
+        let (ann, ann_id) = user(&admin, "ann", Some("founder")).await;
+        let team = |name: &str| json!({ "op": "create", "object": "team", "values": { "name": name } });
+        let member = |user: &str| {
+            json!({ "op": "create", "object": "member", "values": { "user_id": user, "team_id": { "$ref": "0.id" } } })
+        };
+        let batch = async |operations: Value| ann.post("/api/v1/batch", json!({ "operations": operations })).await;
+        // Each call leaves a team of which she is no member.
+        ann.post("/api/v1/data/team", json!({ "name": "alone" })).await.expect_error(403, "forbidden");
+        batch(json!([team("alone")])).await.expect_error(403, "forbidden");
+        batch(json!([team("of another"), member("somebody else")])).await.expect_error(403, "forbidden");
+        batch(json!([team("hers"), member(&ann_id), team("another")])).await.expect_error(403, "forbidden");
+        for object in ["team", "member"] {
+            assert_eq!(admin.get(&format!("/api/v1/data/{object}")).await.data(), json!([]), "{object}");
+        }
+        // The team meets its condition only by the member that the same call creates after it.
+        let made = batch(json!([team("hers"), member(&ann_id)])).await;
+        assert_eq!(made.status, 200, "{}", made.text);
+        let made = made.data();
+        assert_eq!((&made[0]["data"]["name"], &made[1]["data"]["team_id"]), (&json!("hers"), &made[0]["data"]["id"]), "{made}");
+        let teams = ann.get("/api/v1/data/team").await.data();
+        assert_eq!((teams.as_array().unwrap().len(), &teams[0]["id"]), (1, &made[0]["data"]["id"]), "{teams}");
+    }
+
     async fn an_upsert_is_checked_like_the_write_that_it_becomes(server: Server) {
         let admin = server.admin().await;
         admin.define("page", json!([{ "name": "slug", "type": "text", "isUnique": true }, { "name": "area", "type": "text" }])).await;

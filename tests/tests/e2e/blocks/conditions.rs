@@ -192,6 +192,29 @@ on_both_engines! {
         assert_eq!(titles(&admin).await, ["a"]);
     }
 
+    async fn nobody_consents_with_a_list_that_names_what_is_gone(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let reads = |fields: Value| json!({ "resource": "task", "actions": ["read"], "fields": { "read": fields } });
+        let most = reads(json!({ "except": ["points", "labels"] }));
+        role(&admin, "lead", json!([{ "resource": "blocks", "actions": ["manage"] }, most])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let title = json!([reads(json!(["title"]))]);
+        let planned = lead.install("?dryRun=true", version("1.0.0", title.clone()).await).await;
+        assert_eq!(planned.status, 200, "{}", planned.text);
+        // The role's list names a relation that is deleted with the object on its other side. So the role no longer gives what it
+        // lists, and its holder cannot give that to a block.
+        assert_eq!(admin.delete("/api/v1/objects/label?cascade=true").await.status, 204);
+        let refusal = installed(&lead, "", title.clone()).await.expect_error(403, "forbidden");
+        let message = refusal["message"].as_str().unwrap();
+        assert!(message.contains("permissions on `task` that you do not have"), "{message}");
+        // Nobody adopts a block without its rights either.
+        assert_eq!(installed(&admin, "", title).await.status, 201);
+        lead.post("/api/v1/blocks/reach/adopt", json!({})).await.expect_error(403, "forbidden");
+    }
+
     async fn nobody_consents_to_rows_that_they_do_not_hold(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

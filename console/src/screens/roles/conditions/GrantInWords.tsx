@@ -51,7 +51,7 @@ export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "a
     <>
       {broken === true && (
         <p className={classes.broken}>
-          <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists. It gives nothing.
+          <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists. It does not give all that it says.
         </p>
       )}
       <dl className={classes.facts}>

@@ -5,12 +5,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use blockbase_tests::{Admin, Server, test_block};
 use chrono::{DateTime, SecondsFormat};
+use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::cells::Cell;
-use super::model::{Reach, Reader, World};
+use super::model::{Column, Object, Reach, Reader, Relation, Row, World};
 use super::random::Generator;
-use super::worlds;
+use super::worlds::{self, NAMES, one_in, pick};
+
+/// The index of the built-in object `users` in a world on a server.
+const USERS: usize = NAMES.len();
 
 /// The types whose digits this process loses when it reads JSON.
 const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
@@ -40,9 +44,14 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
         ],
         Reach::All => vec![json!({ "resource": object.name, "actions": ["read", "update", "delete"] })],
     });
+    let of_users = match reads[USERS] {
+        Reach::Nothing => None,
+        Reach::Own => Some(json!({ "resource": "users", "actions": ["read"], "rowPolicy": "own" })),
+        Reach::All => Some(json!({ "resource": "users", "actions": ["read"] })),
+    };
     // MCP and the block need these grants in addition to those on the objects.
     let others = ["data", "parity:run"].map(|resource| json!({ "resource": resource, "actions": ["read"] }));
-    grants.chain(others).collect()
+    grants.chain(of_users).chain(others).collect()
 }
 
 /// Makes a world on a server. Returns the world with the values that the server has given, and the callers.
@@ -68,7 +77,11 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         let me = server.with_token(token.clone()).get("/api/v1/me").await.json();
         users.push(me["userId"].as_str().expect("an id").to_owned());
     }
-    let reads = Generator::new(seed, &world).reaches();
+    let mut random = Rng::with_seed(seed);
+    lead_to_users(&admin, &mut world, &users, &mut random).await;
+    let mut reads = Generator::new(seed, &world).reaches();
+    let of_users = [Reach::All, Reach::Own, *pick(&mut random, &[Reach::All, Reach::Nothing])];
+    reads.iter_mut().zip(of_users).for_each(|(reads, of_users)| reads.push(of_users));
     // During the setup, she needs the right to make rows.
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let of_ann = role(&admin, &users[1], "reader_ann", everything).await;
@@ -78,6 +91,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         admin.patch(&format!("/api/v1/roles/{of_ann}"), json!({ "permissions": permissions(&world, &reads[1]) })).await;
     assert_eq!(narrowed.status, 200, "{}", narrowed.text);
     read_back(&admin, &mut world, &users).await;
+    add_users(&admin, &mut world, &users).await;
 
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
     let now = DateTime::from_timestamp_millis(since_1970.as_millis() as i64).expect("a time that is a datetime");
@@ -91,6 +105,49 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         Caller { reader: Reader { name: role, user, reads, variables, roles: vec![role.to_owned()] }, token }
     });
     (world, callers.collect())
+}
+
+/// Makes relations from random objects to `users`, with their references and links.
+async fn lead_to_users(admin: &Admin<'_>, world: &mut World, users: &[String], random: &mut Rng) {
+    for (name, kind) in [("keeper", "many_to_one"), ("seat", "one_to_one"), ("watchers", "many_to_many")] {
+        let source = random.usize(..NAMES.len());
+        admin.relate(json!({ "name": name, "kind": kind, "source": NAMES[source], "target": "users" })).await;
+        let relation = Relation { name: name.to_owned(), kind, source, target: USERS };
+        if relation.is_links() {
+            for row in &world.rows[source] {
+                let linked = users.iter().filter(|_| random.bool());
+                world.links.extend(linked.map(|user| (world.relations.len(), row.id.clone(), user.clone())));
+            }
+        } else {
+            world.objects[source].columns.push(Column { name: relation.column(), kind: "uuid" });
+            let mut free = users.to_vec();
+            for row in &mut world.rows[source] {
+                let user = match kind {
+                    // Each user is used once.
+                    "one_to_one" => free.pop(),
+                    _ if one_in(random, 4) => None,
+                    _ => Some(pick(random, users).clone()),
+                };
+                row.values.insert(relation.column(), json!(user));
+            }
+        }
+        world.relations.push(relation);
+    }
+}
+
+/// Adds the users as the admin sees them. For a reader with a grant for own rows, this is their own account.
+async fn add_users(admin: &Admin<'_>, world: &mut World, users: &[String]) {
+    let shown = admin.get("/api/v1/data/users").await.data();
+    let shown = shown.as_array().expect("records");
+    assert_eq!(shown.len(), users.len());
+    let row = |(maker, id): (usize, &String)| {
+        let record = shown.iter().find(|record| record["id"] == id.as_str()).expect("the user");
+        Row { id: id.clone(), maker, values: record.as_object().expect("a record").clone() }
+    };
+    world.rows.push(users.iter().enumerate().map(row).collect());
+    let columns = [("id", "uuid"), ("name", "text"), ("image", "text"), ("email", "email")];
+    let columns = columns.map(|(name, kind)| Column { name: name.to_owned(), kind });
+    world.objects.push(Object { name: "users".to_owned(), columns: columns.into() });
 }
 
 /// Creates the rows with their ids, each by its maker. Then sets their references.
