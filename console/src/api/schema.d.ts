@@ -362,6 +362,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the audit log, the newest entries first
+         * @description Each administrative act has one entry, which is stored together with the act. Failed sign-ins to one account from one address within a minute are one entry. Needs read on `settings`. Network addresses and e-mail addresses are shown only to callers who may read all users. Entries are kept for `SVC_AUDIT_RETENTION_DAYS`.
+         */
+        get: operations["service.audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/blocks": {
         parameters: {
             query?: never;
@@ -2521,6 +2541,42 @@ export interface components {
                 detail: string;
             }[];
         };
+        /** @description An administrative act, or the failed sign-ins to one account from one address within a minute. */
+        SvcAuditEntry: {
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            at: string;
+            /** @description `user:<id>`; `shell:<uid>` for a command on the machine of the server, with the user of the operating system; `anonymous` for a request without a credential; `service` for the server itself. */
+            actor: string;
+            /** @description `session:<id>` or `api_key:<id>`; null if there was none. */
+            credential: string | null;
+            /** @description The client's network address; null if there was none, and for callers who may not read all users. */
+            address: string | null;
+            /** @enum {string} */
+            action: "create" | "update" | "delete" | "adopt" | "add_field" | "alter_field" | "drop_field" | "create_relationship" | "delete_relationship" | "invite" | "ban" | "unban" | "give_role" | "take_role" | "make_password_link" | "set_password" | "claim" | "end_session" | "end_sessions" | "erase" | "sign_in" | "sign_in_failed" | "install" | "upgrade" | "roll_back" | "enable" | "disable" | "configure" | "set_secret" | "delete_secret" | "uninstall" | "replay" | "subscribe" | "unsubscribe" | "retry" | "rotate_secret" | "test" | "run";
+            /** @enum {string} */
+            resource: "data" | "objects" | "events" | "blocks" | "users" | "roles" | "api_keys" | "webhooks" | "tasks" | "settings";
+            /** @description The id or the name of the thing. For a failed sign-in the user's id, or the e-mail address if no account has it. */
+            target: string | null;
+            /** @description What the act changed, as it was before; null if there was nothing. `cut` names members that were too large. */
+            before: JsonObject | null;
+            /** @description The same after the act. For failed sign-ins it has `failures`, their number. */
+            after: JsonObject | null;
+            requestId: string | null;
+        };
+        /** @description The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`. */
+        SvcPagination: {
+            /** Format: int64 */
+            page: number;
+            pageSize: number;
+            /** Format: int64 */
+            totalCount: number | null;
+            /** Format: int64 */
+            totalPages: number | null;
+            hasNextPage: boolean;
+            hasPreviousPage: boolean;
+        };
         /** @description An installed block, in the version that is in use. */
         SvcBlock: {
             name: string;
@@ -2732,6 +2788,39 @@ export interface components {
              * @description The largest linear memory of one call.
              */
             memoryBytesMax: number;
+            parts: components["schemas"]["SvcHandlerParts"];
+        };
+        /** @description The time that a handler's calls spent in each of their parts. A call is in exactly one part at a time. Only calls that got an instance and ended are counted. */
+        SvcHandlerParts: {
+            /** @description The call waits for the compiled block, for a free slot, or for a processor. */
+            queue: components["schemas"]["SvcHandlerPart"];
+            /** @description The server makes the instance, and the block runs the code of its start. */
+            instantiate: components["schemas"]["SvcHandlerPart"];
+            /** @description The block's own code runs. */
+            guest: components["schemas"]["SvcHandlerPart"];
+            /** @description Functions of the server run for the block, or wait. */
+            host: components["schemas"]["SvcHandlerPart"];
+            /** @description The server reads the block's result, and makes the answer of it. */
+            render: components["schemas"]["SvcHandlerPart"];
+            /** @description The server discards or keeps the instance, usually after the answer. */
+            teardown: components["schemas"]["SvcHandlerPart"];
+        };
+        /** @description The time of a handler's calls in one part. */
+        SvcHandlerPart: {
+            /**
+             * Format: int64
+             * @description The number of calls whose time in this part is known.
+             */
+            calls: number;
+            /** Format: double */
+            timeMsTotal: number;
+            /**
+             * Format: double
+             * @description Null if there were no calls.
+             */
+            timeMsP50: number | null;
+            /** Format: double */
+            timeMsP95: number | null;
         };
         /** @description The result of a replay, in which a handler got an event once more. */
         SvcReplayed: {
@@ -2925,18 +3014,6 @@ export interface components {
                 id: string;
                 name: string;
             }[];
-        };
-        /** @description The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`. */
-        SvcPagination: {
-            /** Format: int64 */
-            page: number;
-            pageSize: number;
-            /** Format: int64 */
-            totalCount: number | null;
-            /** Format: int64 */
-            totalPages: number | null;
-            hasNextPage: boolean;
-            hasPreviousPage: boolean;
         };
         /** @description A link with which somebody sets their password once. */
         SvcPasswordLink: {
@@ -3168,7 +3245,7 @@ export interface components {
             id: string;
             name: string;
             /** @enum {string} */
-            type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
+            type: "anonymous_cleanup" | "event_retention" | "audit_retention" | "block_action" | "erase_user";
             enabled: boolean;
             /** @description A cron expression of five fields, in UTC. */
             schedule: string;
@@ -4189,6 +4266,61 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcStatus"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "service.audit": {
+        parameters: {
+            query?: {
+                /** @description Only acts of this actor, for example `user:<id>`. */
+                actor?: string;
+                /** @description Only acts of this kind. */
+                action?: "create" | "update" | "delete" | "adopt" | "add_field" | "alter_field" | "drop_field" | "create_relationship" | "delete_relationship" | "invite" | "ban" | "unban" | "give_role" | "take_role" | "make_password_link" | "set_password" | "claim" | "end_session" | "end_sessions" | "erase" | "sign_in" | "sign_in_failed" | "install" | "upgrade" | "roll_back" | "enable" | "disable" | "configure" | "set_secret" | "delete_secret" | "uninstall" | "replay" | "subscribe" | "unsubscribe" | "retry" | "rotate_secret" | "test" | "run";
+                /** @description Only acts on this resource. */
+                resource?: "data" | "objects" | "events" | "blocks" | "users" | "roles" | "api_keys" | "webhooks" | "tasks" | "settings";
+                /** @description Only acts on the thing with this id or name. */
+                target?: string;
+                /** @description Only acts from this instant on. */
+                since?: string;
+                /** @description Only acts before this instant. */
+                until?: string;
+                /** @description The number of the page. The first page is 1, which is the default. */
+                page?: number;
+                /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
+                pageSize?: number;
+                /** @description The maximum number of records, instead of `pageSize`. The response never has more than 100. */
+                limit?: number;
+                /** @description The number of records to skip, instead of `page`. */
+                offset?: number;
+            };
+            header?: {
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the audit log. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcAuditEntry"][];
+                        pagination: components["schemas"]["SvcPagination"];
                     };
                 };
             };

@@ -208,7 +208,8 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let Some(row) = connection.blocks().await?.into_iter().find(|row| row.name == id) else { return Ok(()) };
             let manifest: Manifest = manifest_place(id).decides(&row.manifest)?;
-            app.check_consent(&app.registry_in(connection).await?, caller, &manifest)?;
+            let registry = app.registry_in(connection).await?;
+            app.check_consent(&registry, caller, &manifest)?;
             app.check_subscriptions(caller, &manifest)
         })
     }
