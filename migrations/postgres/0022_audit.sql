@@ -19,7 +19,7 @@ CREATE TABLE svc_audit (
   request_id TEXT,
   -- The id of the user whom the row is about. The deletion of the user finds the texts about them by it, and sets it to null.
   subject TEXT,
-  -- SHA-256 of account, network address and minute of failed sign-ins. Null for all other rows.
+  -- SHA-256 of account, network and minute of failed sign-ins. Null for all other rows.
   counted TEXT UNIQUE,
   -- How often it happened. More than 1 only for failed sign-ins.
   times BIGINT NOT NULL

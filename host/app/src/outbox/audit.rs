@@ -6,9 +6,11 @@
 mod state;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use blockbase_auth::hash_token;
+use blockbase_quota::network_of;
 use blockbase_schema::time::{DAY_MS, MINUTE_MS};
 use blockbase_schema::{Code, Error, Resource, Result, listed};
 use blockbase_store::{AuditRow, Connection, ReadCost, Service};
@@ -155,7 +157,7 @@ impl<'a> Act<'a> {
 pub(crate) struct Auditor {
     actor: String,
     credential: Option<String>,
-    address: Option<String>,
+    address: Option<IpAddr>,
     request_id: Option<Arc<str>>,
     at: i64,
     clock: Clock,
@@ -192,7 +194,7 @@ impl App {
         Auditor {
             actor: actor_of(caller),
             credential,
-            address: caller.origin.address.map(|address| address.to_string()).filter(|_| caller.origin.operator.is_none()),
+            address: caller.origin.address.filter(|_| caller.origin.operator.is_none()),
             request_id: caller.origin.request_id.clone(),
             at: self.clock.now(),
             clock: self.clock.clone(),
@@ -212,9 +214,7 @@ impl App {
             let user_id = user_id.to_owned();
             let has_rest = self
                 .store
-                .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { forget_some(connection, &user_id).await })
-                })
+                .write_in_reserve(Service, move |connection| Box::pin(async move { forget_some(connection, &user_id).await }))
                 .await?;
             if !has_rest {
                 return Ok(steps > 0);
@@ -274,7 +274,7 @@ impl Auditor {
             at: self.at,
             actor: self.actor.clone(),
             credential: self.credential.clone(),
-            address: self.address.clone(),
+            address: self.address.map(|address| address.to_string()),
             action: action.name().to_owned(),
             resource: resource.name().to_owned(),
             target: Some(target.into_owned()),
@@ -296,18 +296,19 @@ impl Auditor {
         Ok(connection.insert_audit(self.failed_sign_in(user_id.filter(|_| is_there))).await?)
     }
 
-    /// The row of a failed sign-in. There is one row for each account, network address and minute. The sign-ins with addresses
-    /// that no account has are one row for each network address and minute. So the number of rows does not grow with the
-    /// addresses that somebody tries, and the log does not contain the addresses of strangers.
+    /// The row of a failed sign-in. There is one row for each account, network and minute, with the first address of the network.
+    /// The sign-ins with addresses that no account has are one row for each network and minute. So the number of rows does not
+    /// grow with the addresses that somebody tries or has, and the log does not contain the e-mail addresses of strangers.
     fn failed_sign_in(&self, user_id: Option<&str>) -> AuditRow {
-        let (network, account) = (self.address.as_deref().unwrap_or_default(), user_id.unwrap_or_default());
+        let network = self.address.map(|address| network_of(address).to_string()).unwrap_or_default();
+        let account = user_id.unwrap_or_default();
         let minute = self.at.div_euclid(MINUTE_MS);
         AuditRow {
             id: self.clock.id(self.at).to_string(),
             at: self.at,
             actor: "anonymous".to_owned(),
             credential: None,
-            address: self.address.clone(),
+            address: self.address.map(|address| address.to_string()),
             action: AuditAction::SignInFailed.name().to_owned(),
             resource: Resource::Users.name().to_owned(),
             target: user_id.map(str::to_owned),
@@ -383,11 +384,11 @@ mod tests {
     }
 
     #[test]
-    fn failed_sign_ins_are_counted_by_account_network_address_and_minute() {
+    fn failed_sign_ins_are_counted_by_account_network_and_minute() {
         let auditor = |network: &str, at: i64| Auditor {
             actor: "anonymous".to_owned(),
             credential: None,
-            address: Some(network.to_owned()),
+            address: network.parse().ok(),
             request_id: None,
             at,
             clock: Clock::new(move || at),
@@ -397,6 +398,8 @@ mod tests {
         };
         let first = counted("192.0.2.1", MINUTE_MS, Some("ann"));
         assert_eq!(counted("192.0.2.1", 2 * MINUTE_MS - 1, Some("ann")), first, "the same minute");
+        let [one, two] = ["2001:db8::1", "2001:db8::2"].map(|address| counted(address, 0, None));
+        assert_eq!(one, two, "one host may have all addresses of a /64");
         let others = [
             counted("192.0.2.1", 2 * MINUTE_MS, Some("ann")),
             counted("192.0.2.2", MINUTE_MS, Some("ann")),
