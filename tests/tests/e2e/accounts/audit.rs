@@ -578,7 +578,7 @@ on_both_engines! {
         let found = unknown().await;
         assert_eq!(sum(&found), 2, "{found:?}");
         // In another minute, another row begins.
-        server.sql("UPDATE svc_audit SET counted = counted || ' before' WHERE counted IS NOT NULL").await;
+        server.sql("UPDATE svc_audit SET counted = counted || id WHERE counted IS NOT NULL").await;
         assert_eq!(sign_in(&server, "who@example.com", "a wrong password").await.status, 401);
         let later = unknown().await;
         assert_eq!((later.len(), &later[0]["after"]), (found.len() + 1, &json!({ "failures": 1 })));
@@ -588,7 +588,7 @@ on_both_engines! {
         }
         // A banned user fails too, with the right password.
         assert_eq!(admin.patch(&format!("/api/v1/users/{ann}"), json!({ "banned": true })).await.status, 200);
-        server.sql("UPDATE svc_audit SET counted = counted || ' before' WHERE counted IS NOT NULL").await;
+        server.sql("UPDATE svc_audit SET counted = counted || id WHERE counted IS NOT NULL").await;
         assert_eq!(sign_in(&server, "ann@example.com", PASSWORD).await.status, 401);
         let failed = log(&admin, &format!("action=sign_in_failed&target={ann}")).await;
         assert_eq!(failed[0]["after"], json!({ "failures": 1 }));
@@ -639,7 +639,8 @@ on_both_engines! {
         let rows = |kind: &str, person: &str| match kind {
             "by" => format!("'by {person} ' || i, 1, 'user:{person}', '192.0.2.1', 'update', 'roles', 'r', NULL, NULL, NULL, 1"),
             "on" => format!(
-                "'on {person} ' || i, 1, 'service', '192.0.2.9', 'update', 'users', '{person}', '{{\"name\":\"Ada\"}}', '{person}', NULL, 1"
+                "'on {person} ' || i, 1, 'service', '192.0.2.9', 'update', 'users', '{person}', '{{\"name\":\"Ada\"}}', \
+                 '{person}', NULL, 1"
             ),
             _ => format!(
                 "'failed {person} ' || i, 1, 'anonymous', '192.0.2.1', 'sign_in_failed', 'users', '{person}', NULL, '{person}', \
@@ -662,8 +663,9 @@ on_both_engines! {
         assert_eq!(count("address = 'deleted'").await, 0);
 
         assert_eq!(admin.delete(&format!("/api/v1/users/{id}")).await.status, 204);
-        assert_eq!(count(&format!("actor = 'user:{id}' AND address = 'deleted'")).await, 252);
-        assert_eq!(count(&format!("id LIKE 'failed {id}%' AND address = 'deleted' AND counted IS NULL AND times = 2")).await, 250);
+        assert_eq!(count(&format!("actor = 'user:{id}' AND address = 'deleted'")).await, 251);
+        let failed = format!("id LIKE 'failed {id}%' AND address = 'deleted' AND counted IS NULL AND times = 2");
+        assert_eq!(count(&failed).await, 250);
         assert_eq!(count(&format!("id LIKE 'on {id}%' AND address = '192.0.2.9' AND state_after LIKE '%deleted%'")).await, 250);
         assert_eq!(count(&format!("subject = '{id}'")).await, 0);
         assert_eq!(count(&format!("subject = '{of_bob}' AND (address = '192.0.2.1' OR state_after LIKE '%Ada%')")).await, 500);
@@ -672,7 +674,7 @@ on_both_engines! {
     async fn changes_that_change_nothing_leave_no_entry(server: Server) {
         let admin = server.admin().await;
         let helper = role(&admin, "helper", json!([])).await;
-        let (ann, id) = user(&admin, "ann", Some("helper")).await;
+        let (_, id) = user(&admin, "ann", Some("helper")).await;
         assert_eq!(log(&admin, "action=give_role").await.len(), 1);
         let again = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": helper })).await;
         assert_eq!((again.status, &again.data()["roles"][0]["name"]), (200, &json!("helper")), "{}", again.text);
@@ -682,11 +684,11 @@ on_both_engines! {
         }
         let ended = log(&admin, "action=end_sessions").await;
         assert_eq!((ended.len(), &ended[0]["after"]), (1, &json!({ "ended": 1 })));
-        drop(ann);
 
         let config = json!({ "type": "object", "properties": { "greeting": { "type": "string" } } });
         let manifest = json!({
-            "name": "courier", "version": "1.0.0", "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] }, "config": config,
+            "name": "courier", "version": "1.0.0", "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
+            "config": config,
         });
         let file = pack(example_block("echo").await, manifest).await.unwrap();
         assert_eq!(admin.install("", file).await.status, 201);
@@ -718,12 +720,12 @@ on_both_engines! {
         let new = json!({ "url": "https://webhook.invalid/", "topics": ["block.#"] });
         let webhook = ann.post("/api/v1/webhooks", new).await.data()["id"].as_str().unwrap().to_owned();
         let subscription = json!({ "event": "nothing.#", "consumer": "listener", "handler": "log_event" });
-        assert_eq!(ann.post("/api/v1/events/subscriptions", subscription).await.status, 201);
+        assert!(ann.post("/api/v1/events/subscriptions", subscription).await.status < 300);
         for (path, target) in [
             (format!("/api/v1/webhooks/{webhook}"), webhook.as_str()),
             ("/api/v1/events/subscriptions/listener".to_owned(), "listener"),
         ] {
-            let adopted = admin.post(&format!("{path}/adopt"), json!({})).await;
+            let adopted = server.send(admin.request("POST", &format!("{path}/adopt"))).await;
             assert!(adopted.status < 300, "{}", adopted.text);
             let entry = log(&admin, &format!("action=adopt&target={target}")).await.remove(0);
             let makers = [&entry["before"]["madeBy"]["userId"], &entry["after"]["madeBy"]["userId"]];
@@ -868,18 +870,19 @@ on_both_engines! {
         let admin = server.admin().await;
         let guest = async || {
             let body = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json();
-            (server.with_token(body["token"].as_str().unwrap().to_owned()), body["user"]["id"].as_str().unwrap().to_owned())
+            (body["token"].as_str().unwrap().to_owned(), body["user"]["id"].as_str().unwrap().to_owned())
         };
-        let ((upgraded, one), (gone, two)) = (guest().await, guest().await);
-        for (who, id) in [(&upgraded, &one), (&gone, &two)] {
+        let ((of_upgraded, one), (of_gone, two)) = (guest().await, guest().await);
+        let (upgraded, gone) = (server.with_token(of_upgraded), server.with_token(of_gone));
+        for (who, id, name) in [(&upgraded, &one, "of-one"), (&gone, &two, "of-two")] {
             let given = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "admin" })).await;
             assert_eq!(given.status, 200, "{}", given.text);
-            role(who, &format!("made-by-{}", &id[30..]).replace(|character: char| character.is_ascii_digit(), "x"), json!([])).await;
+            role(who, name, json!([])).await;
         }
         let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD });
         assert_eq!(upgraded.post("/api/auth/sign-up/email", body).await.status, 200);
         assert_eq!(log(&admin, &format!("actor=user:{one}")).await[0]["address"], "127.0.0.1");
-        assert_eq!(gone.post("/api/auth/delete-anonymous-user", json!({})).await.status, 200);
+        assert_eq!(server.send(gone.request("POST", "/api/auth/delete-anonymous-user")).await.status, 200);
         assert_eq!(log(&admin, &format!("actor=user:{two}")).await[0]["address"], "deleted");
     }
 
@@ -890,7 +893,8 @@ on_both_engines! {
         let (_, ann) = user(&admin, "ann", None).await;
         assert_eq!(admin.patch(&format!("/api/v1/users/{ann}"), json!({ "name": "Ann of Example" })).await.status, 200);
         // The address is in texts of others too.
-        let described = json!({ "name": "described", "description": "Ask Ann@Example.com or bob@example.com.", "permissions": [] });
+        let text = "Ask Ann@Example.com or bob@example.com.";
+        let described = json!({ "name": "described", "description": text, "permissions": [] });
         assert_eq!(admin.post("/api/v1/roles", described).await.status, 201);
         // These entries are more than one page of the search.
         let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)";
