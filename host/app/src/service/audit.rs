@@ -37,7 +37,7 @@ pub struct AuditRequest {
     pub until: Option<i64>,
 }
 
-/// An administrative act, or the failed sign-ins to one account from one address within a minute.
+/// An administrative act, or the failed sign-ins to one account from one network within a minute.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcAuditEntry", deny_unknown_fields)]

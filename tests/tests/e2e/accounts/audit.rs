@@ -685,13 +685,15 @@ on_both_engines! {
         let ended = log(&admin, "action=end_sessions").await;
         assert_eq!((ended.len(), &ended[0]["after"]), (1, &json!({ "ended": 1 })));
 
-        let config = json!({ "type": "object", "properties": { "greeting": { "type": "string" } } });
-        let manifest = json!({
-            "name": "courier", "version": "1.0.0", "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
-            "config": config,
-        });
-        let file = pack(example_block("echo").await, manifest).await.unwrap();
-        assert_eq!(admin.install("", file).await.status, 201);
+        let version = async |version: &str| {
+            let config = json!({ "type": "object", "properties": { "greeting": { "type": "string" } } });
+            let manifest = json!({
+                "name": "courier", "version": version, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
+                "config": config,
+            });
+            pack(example_block("echo").await, manifest).await.unwrap()
+        };
+        assert_eq!(admin.install("", version("1.0.0").await).await.status, 201);
         let path = "/api/v1/blocks/courier";
         let acts = async |changes: Value| {
             let before = log(&admin, "target=courier").await.len();
@@ -711,6 +713,15 @@ on_both_engines! {
         let enabled = |entry: &Value| (entry["before"]["enabled"].clone(), entry["after"]["enabled"].clone());
         assert_eq!([enabled(&entries[0]), enabled(&entries[1])], [(json!(false), json!(true)), (json!(false), json!(false))]);
         assert_eq!(entries[1]["after"]["configKeys"], json!(["greeting"]));
+
+        // The state before a change is the stored one. This server does not know yet that the block is disabled.
+        server.sql("UPDATE svc_blocks SET enabled = FALSE").await;
+        assert_eq!(acts(json!({ "enabled": true })).await, ["enable"]);
+        server.sql("UPDATE svc_blocks SET enabled = FALSE").await;
+        let upgraded = admin.install("?upgrade=true", version("1.1.0").await).await;
+        assert!(upgraded.status < 300, "{}", upgraded.text);
+        let entry = log(&admin, "target=courier").await.remove(0);
+        assert_eq!((&entry["action"], enabled(&entry)), (&json!("upgrade"), (json!(false), json!(false))));
     }
 
     async fn an_adoption_shows_the_maker_before_it(server: Server) {
