@@ -25,7 +25,7 @@ use state::{stored_state, without_address, without_person};
 /// The maximum number of rows of each kind that one transaction changes when a user is deleted.
 const FORGOTTEN_AT_ONCE: i64 = 100;
 /// The number of rows that one query searches for the address of an erased person.
-const SEARCHED_AT_ONCE: i64 = 500;
+const SEARCHED_AT_ONCE: i64 = 200;
 
 listed! {
     /// The kind of an act.
