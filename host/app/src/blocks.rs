@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Hint, Registry, Resource, Result};
-use blockbase_store::{Suspension, ThingKind};
+use blockbase_store::{BlockRow, Suspension, ThingKind};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::App;
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
+use crate::base::stored::Place;
 use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
 use crate::outbox::audit::{Act, AuditAction};
@@ -36,7 +37,7 @@ pub use consent::NewPermissions;
 
 pub use inspect::Inspection;
 
-use crate::state::block_types::InstalledBlock;
+use crate::state::block_types::{InstalledBlock, manifest_place};
 use crate::state::block_usage::BlockUsageAnswer;
 use crate::state::block_usage::HandlerKind;
 use install::requires_of;
@@ -79,25 +80,46 @@ struct AuditedBlock {
     version: String,
     digest: String,
     enabled: bool,
-    config_keys: Vec<String>,
-    permissions: manifest::Permissions,
-}
-
-/// The names of the keys of a configuration.
-fn keys_of(config: &Value) -> Vec<String> {
-    config.as_object().map(|config| config.keys().cloned().collect()).unwrap_or_default()
+    /// `None` if the stored configuration cannot be read.
+    config_keys: Option<Vec<String>>,
+    /// `None` if the stored manifest cannot be read.
+    permissions: Option<manifest::Permissions>,
 }
 
 impl AuditedBlock {
-    fn of(registry: &Registry, block: &InstalledBlock) -> AuditedBlock {
+    /// The block as it is stored. It does not come from memory, because another change may just have been stored.
+    fn of(registry: &Registry, row: &BlockRow) -> AuditedBlock {
+        let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
+        let manifest: Option<manifest::Manifest> = manifest_place(&row.name).found(&row.manifest);
         AuditedBlock {
-            version: block.manifest.version.clone(),
-            digest: block.digest.clone(),
-            enabled: block.enabled,
-            config_keys: block.configured.as_ref().map(|set| set.keys().cloned().collect()).unwrap_or_default(),
-            permissions: conditions::shown(registry, &block.manifest.permissions),
+            version: row.version.clone(),
+            digest: row.digest.clone(),
+            enabled: row.enabled,
+            config_keys: configured.map(|set| set.keys().cloned().collect()),
+            permissions: manifest.map(|manifest| conditions::shown(registry, &manifest.permissions)),
         }
     }
+}
+
+/// The acts that lead from one state of a block to another one: another configuration, and its start or stop. If nothing changes,
+/// there is none.
+fn acts_between<'b>(registry: &Registry, before: &'b BlockRow, after: &BlockRow) -> Vec<Act<'b>> {
+    let act = |action: AuditAction, from: &BlockRow, to: &BlockRow| {
+        let act = Act::new(action, Resource::Blocks, &before.name);
+        act.before(&AuditedBlock::of(registry, from)).after(&AuditedBlock::of(registry, to))
+    };
+    let value = |row: &BlockRow| serde_json::from_str::<Value>(&row.config).ok();
+    let configured = BlockRow { config: after.config.clone(), ..before.clone() };
+    let mut acts = Vec::new();
+    if value(before) != value(after) {
+        acts.push(act(AuditAction::Configure, before, &configured));
+    }
+    match (before.enabled, after.enabled) {
+        (false, true) => acts.push(act(AuditAction::Enable, &configured, after)),
+        (true, false) => acts.push(act(AuditAction::Disable, &configured, after)),
+        _ => {}
+    }
+    acts
 }
 
 /// An installed block, in the version that is in use.
@@ -263,36 +285,31 @@ impl App {
     ) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         let block = self.installed(name)?;
-        let before = AuditedBlock::of(&self.registry(), &block);
-        let mut after = before.clone();
-        after.enabled = enabled.unwrap_or(after.enabled);
-        let action = match (&config, enabled) {
-            (Some(_), _) => Some(AuditAction::Configure),
-            (None, Some(true)) => Some(AuditAction::Enable),
-            (None, Some(false)) => Some(AuditAction::Disable),
-            (None, None) => None,
-        };
         let config = match config {
             // Only the given values are stored, so that the defaults of a later version apply to the rest.
             Some(config) => {
                 self.runtime()?.validate_config(&block.manifest, config.clone())?;
-                after.config_keys = keys_of(&config);
                 Some(config.to_string())
             }
             None => None,
         };
         let (key, digest, auditor) = (name.to_owned(), block.digest.clone(), self.auditor(caller));
+        let registry = self.registry();
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
+                    // Meanwhile another version was installed, so the configuration was checked against the wrong schema.
+                    let moved = || Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again.");
+                    let before = connection.blocks().await?.into_iter().find(|row| row.name == key).ok_or_else(moved)?;
+                    let mut after = before.clone();
+                    after.enabled = enabled.unwrap_or(after.enabled);
+                    after.config = config.clone().unwrap_or(after.config);
                     if !connection.update_block(&key, &digest, enabled, config).await? {
-                        // Meanwhile another version was installed, so the configuration was checked against the wrong schema.
-                        return Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again."));
+                        return Err(moved());
                     }
-                    if let Some(action) = action {
-                        let act = Act::new(action, Resource::Blocks, &key).before(&before).after(&after);
+                    for act in acts_between(&registry, &before, &after) {
                         auditor.record(connection, act).await?;
                     }
                     Ok(())
@@ -318,7 +335,7 @@ impl App {
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
         let (announcer, auditor) = (self.announcer(caller), self.auditor(caller));
-        let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
+        let (key, interfaces, registry) = (name.to_owned(), self.runtime()?.interfaces(), self.registry());
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -343,9 +360,8 @@ impl App {
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
                     connection.delete_webhooks_of(&format!("block:{key}")).await?;
                     connection.delete_block(&key).await?;
-                    let before = json!({ "version": block.version, "digest": block.digest, "enabled": block.enabled });
-                    let act = Act::new(AuditAction::Uninstall, Resource::Blocks, &key).before(&before);
-                    auditor.record(connection, act).await?;
+                    let act = Act::new(AuditAction::Uninstall, Resource::Blocks, &key);
+                    auditor.record(connection, act.before(&AuditedBlock::of(&registry, block))).await?;
                     let members = BlockMembers { block: &key, version: &block.version };
                     announcer.emit(connection, Topic::BlockUninstalled(members)).await
                 })

@@ -6,13 +6,16 @@ use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
 
+/// Replaces the texts about a deleted user. The migration's index of network addresses contains the same text.
+pub const REPLACED: &str = "deleted";
+
 /// A row of the audit log. `before` and `after` are JSON objects as text.
 #[derive(Clone, Debug)]
 pub struct AuditRow {
     pub id: String,
     /// Milliseconds since the epoch.
     pub at: i64,
-    /// `user:<id>`, `shell:<uid>`, `anonymous` or `service`.
+    /// `user:<id>`, `shell:<uid>`, `shell` if the user of the operating system is unknown, `anonymous` or `service`.
     pub actor: String,
     /// `session:<id>` or `api_key:<id>`.
     pub credential: Option<String>,
@@ -20,11 +23,12 @@ pub struct AuditRow {
     pub address: Option<String>,
     pub action: String,
     pub resource: String,
+    /// `None` for failed sign-ins without an account.
     pub target: Option<String>,
     pub before: Option<String>,
     pub after: Option<String>,
     pub request_id: Option<String>,
-    /// The id of the user whom the row is about, or SHA-256 of the address that was tried at a sign-in without an account.
+    /// The id of the user whom the row is about, until the texts about the user are replaced.
     pub subject: Option<String>,
     /// The key under which the row is counted. If a row with this key exists, its count rises instead. `None` for most rows.
     pub counted: Option<String>,
@@ -131,15 +135,58 @@ impl Connection {
         Ok((rows.iter().map(audit_row).collect::<Result<_, _>>()?, total))
     }
 
-    /// The rows with `before` or `after` that are about a user, by their ids: at most `limit` after the id `after`.
-    pub async fn audit_about(&mut self, subject: &str, after: &str, limit: i64) -> Result<Vec<AuditRow>, DbError> {
-        const ABOUT: &str = concat!(
-            "SELECT ",
-            audit_columns!(),
-            " FROM svc_audit WHERE subject = $1 AND id > $2 AND (state_before IS NOT NULL OR state_after IS NOT NULL) \
-             ORDER BY id LIMIT $3"
+    /// At most `limit` rows that are about a user and whose texts are not replaced yet.
+    pub async fn audit_about(&mut self, subject: &str, limit: i64) -> Result<Vec<AuditRow>, DbError> {
+        const ABOUT: &str = concat!("SELECT ", audit_columns!(), " FROM svc_audit WHERE subject = $1 ORDER BY id LIMIT $2");
+        let rows = self.fetch(ABOUT, vec![subject.into(), limit.into()]).await?;
+        rows.iter().map(audit_row).collect()
+    }
+
+    /// Replaces `before` and `after` of a row about a user. The row is then not about a user any more.
+    pub async fn forget_audit_states(&mut self, id: &str, before: Option<String>, after: Option<String>) -> Result<(), DbError> {
+        let sql = "UPDATE svc_audit SET state_before = $2, state_after = $3, subject = NULL WHERE id = $1";
+        self.run(sql, vec![id.into(), before.into(), after.into()]).await.map(drop)
+    }
+
+    /// Replaces the network addresses in at most `limit` rows of an actor. Returns the number of rows.
+    pub async fn replace_audit_addresses(&mut self, actor: &str, limit: i64) -> Result<u64, DbError> {
+        // With the same text as the index, the rows that are replaced already are not read.
+        let sql = format!(
+            "UPDATE svc_audit SET address = '{REPLACED}' WHERE id IN \
+             (SELECT id FROM svc_audit WHERE actor = $1 AND address <> '{REPLACED}' ORDER BY id LIMIT $2)"
         );
-        let rows = self.fetch(ABOUT, vec![subject.into(), after.into(), limit.into()]).await?;
+        self.execute(Statement { sql: self.placeholders(sql), params: vec![actor.into(), limit.into()] }).await
+    }
+
+    /// Replaces the network addresses in at most `limit` counted rows about a user. These rows are not counted any more, and are
+    /// not about a user. Returns the number of rows.
+    pub async fn replace_audit_counted(&mut self, subject: &str, limit: i64) -> Result<u64, DbError> {
+        let sql = format!(
+            "UPDATE svc_audit SET address = CASE WHEN address IS NOT NULL THEN '{REPLACED}' END, subject = NULL, counted = NULL \
+             WHERE id IN (SELECT id FROM svc_audit WHERE subject = $1 AND counted IS NOT NULL ORDER BY id LIMIT $2)"
+        );
+        self.execute(Statement { sql: self.placeholders(sql), params: vec![subject.into(), limit.into()] }).await
+    }
+
+    /// The last id of the page of `limit` rows after the id `after`. `None` if no row follows.
+    pub async fn audit_page_end(&mut self, after: &str, limit: i64) -> Result<Option<String>, DbError> {
+        let sql = "SELECT max(id) FROM (SELECT id FROM svc_audit WHERE id > $1 ORDER BY id LIMIT $2) page";
+        let rows = self.fetch(sql, vec![after.into(), limit.into()]).await?;
+        rows.first().map_or(Ok(None), |row| row.optional_text(0))
+    }
+
+    /// The rows with ids in `(after, up_to]` that contain a text in `before` or `after`. Case does not matter.
+    pub async fn audit_containing(&mut self, text: &str, after: &str, up_to: &str) -> Result<Vec<AuditRow>, DbError> {
+        let dialect = self.dialect();
+        let holds = |column: &str| dialect.contains(&format!("coalesce({column}, '')"), "$1", true);
+        let sql = format!(
+            "SELECT {} FROM svc_audit WHERE id > $2 AND id <= $3 AND ({} OR {}) ORDER BY id",
+            audit_columns!(),
+            holds("state_before"),
+            holds("state_after"),
+        );
+        let params = vec![text.into(), after.into(), up_to.into()];
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         rows.iter().map(audit_row).collect()
     }
 
@@ -147,19 +194,6 @@ impl Connection {
     pub async fn set_audit_states(&mut self, id: &str, before: Option<String>, after: Option<String>) -> Result<(), DbError> {
         let sql = "UPDATE svc_audit SET state_before = $2, state_after = $3 WHERE id = $1";
         self.run(sql, vec![id.into(), before.into(), after.into()]).await.map(drop)
-    }
-
-    /// Replaces the network addresses in the rows of a user's acts.
-    pub async fn replace_audit_addresses(&mut self, actor: &str, replacement: &str) -> Result<(), DbError> {
-        let sql = "UPDATE svc_audit SET address = $2 WHERE actor = $1 AND address IS NOT NULL";
-        self.run(sql, vec![actor.into(), replacement.into()]).await.map(drop)
-    }
-
-    /// Replaces the network addresses in the counted rows about a subject, and the e-mail addresses in their targets.
-    pub async fn replace_audit_counted(&mut self, subject: &str, replacement: &str) -> Result<(), DbError> {
-        let sql = "UPDATE svc_audit SET address = $2, target = CASE WHEN target LIKE '%@%' THEN $2 ELSE target END \
-                   WHERE subject = $1 AND counted IS NOT NULL";
-        self.run(sql, vec![subject.into(), replacement.into()]).await.map(drop)
     }
 
     /// Deletes at most `limit` rows from before an instant, the oldest first.

@@ -51,7 +51,7 @@ pub use accounts::{
     AccountTokenRow, ApiKeyRow, KeyHolder, MailKind, MailRow, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow,
     SignInState, SignInTries, StreamTicketRow, TicketCredential, TicketStored, TokenKind, TriesOfAccount, UserRow,
 };
-pub use audit::{AuditFilter, AuditRow};
+pub use audit::{AuditFilter, AuditRow, REPLACED};
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{ObjectRow, ObjectState, RelationshipRow, SchemaChangeRow, Versions};
 pub use commit::{Commit, OnCommit};

@@ -291,6 +291,14 @@ impl Connection {
         rows.first().map_or(Ok(None), |row| suspension(row, 0))
     }
 
+    /// The maker of a thing. `None` if the thing does not exist.
+    pub async fn maker_of(&mut self, kind: ThingKind, id: &str) -> Result<Option<Maker>, DbError> {
+        let Place { table, id: column, user, key, .. } = kind.place();
+        let sql = self.placeholders(format!("SELECT {user}, {key} FROM {table} WHERE {column} = $1"));
+        let rows = self.fetch_rows(Statement { sql, params: vec![id.into()] }).await?;
+        rows.first().map(|row| maker(row, 0)).transpose()
+    }
+
     /// Gives a thing another maker, which ends its suspension. Returns `false` if the thing does not exist.
     pub async fn set_maker(&mut self, kind: ThingKind, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();

@@ -180,6 +180,7 @@ impl App {
                         connection.raise_version("blocks").await?;
                     }
                     connection.raise_version("subscriptions").await?;
+                    let before = connection.maker_of(kind, &thing.id).await?;
                     let mut things = vec![thing.clone()];
                     things.extend(app.kind_of(kind)?.adopted(connection, &thing.id).await?);
                     for thing in &things {
@@ -189,7 +190,8 @@ impl App {
                         }
                     }
                     let act = Act::new(AuditAction::Adopt, resource_of(kind), &thing.id);
-                    auditor.record(connection, act.after(&json!({ "madeBy": MakerAnswer::of(&maker) }))).await
+                    let made_by = |maker: &Maker| json!({ "madeBy": MakerAnswer::of(maker) });
+                    auditor.record(connection, act.before(&before.as_ref().map(made_by)).after(&made_by(&maker))).await
                 })
             })
             .await?;

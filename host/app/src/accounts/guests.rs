@@ -14,7 +14,7 @@ use super::types::{ANONYMOUS, SignedIn, UserAnswer};
 use crate::App;
 use crate::access::makers::raise_versions_of;
 use crate::access::quota::InTurnOf;
-use crate::accounts::removal::{detach_user, move_references, remove_user};
+use crate::accounts::removal::{detach_user, move_references, remove_person, remove_user};
 use crate::base::topic::{NewUserMembers, Topic, UserMembers};
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::{Caller, Credentials};
@@ -85,7 +85,8 @@ pub(super) async fn carry_over(
         }
     }
     connection.copy_preferences(&guest.id, to).await?;
-    // On sign-in this deletes the guest's keys, and suspends the things that the guest made, until somebody adopts it.
+    // On sign-in this deletes the guest's keys, and suspends the things that the guest made, until somebody adopts it. The person
+    // is still there, so the audit log keeps what it shows about the guest.
     remove_user(connection, announcer, &guest.id, now).await
 }
 
@@ -273,8 +274,7 @@ impl App {
                     if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
                         return Ok(false);
                     }
-                    detach_user(connection, &mut context, &id).await?;
-                    let is_gone = remove_user(connection, &announcer, &id, now).await?;
+                    let is_gone = remove_person(connection, &mut context, &announcer, &id, now).await?;
                     if is_gone {
                         announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                     }

@@ -6,7 +6,7 @@ use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{MailKind, ReadCost, Service, TokenKind};
 
 use super::mail::{Asker, MailRequest};
-use super::removal::{detach_user, remove_user};
+use super::removal::remove_person;
 use super::types::{hash_error, too_many};
 use super::users::keep_an_admin;
 use crate::App;
@@ -181,8 +181,7 @@ impl App {
                     keep_an_admin(connection, &user).await?;
                     // The deletion then replaces the address of this row too.
                     auditor.record(connection, Act::on_user(AuditAction::Delete, &id)).await?;
-                    detach_user(connection, &mut context, &id).await?;
-                    remove_user(connection, &announcer, &id, now).await?;
+                    remove_person(connection, &mut context, &announcer, &id, now).await?;
                     announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
                 })
             })

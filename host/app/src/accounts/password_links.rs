@@ -80,7 +80,7 @@ fn refuse_guest(user: &UserRow) -> Result<()> {
 
 /// Whether a user has the role `admin`.
 pub(super) async fn is_admin(connection: &mut Connection, user_id: &str) -> Result<bool> {
-    Ok(connection.roles_of(user_id).await?.iter().any(|role| role.name == ADMIN))
+    Ok(connection.has_role_named(user_id, ADMIN).await?)
 }
 
 /// Whether a user is the first of the admins who can sign in and are not banned. This admin need not prove the address.

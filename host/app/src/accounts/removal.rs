@@ -34,19 +34,24 @@ pub(crate) async fn detach_user(connection: &mut Connection, context: &mut Write
 }
 
 impl App {
-    /// Runs `remove`, which deletes a user in one transaction. If too many records refer to the user for one transaction, it
-    /// first detaches them in several transactions. Others can see the steps in between.
+    /// Runs `remove`, which deletes a user in one transaction with [`remove_person`]. If too many records refer to the user for
+    /// one transaction, it first detaches them in several transactions. Others can see the steps in between. If the audit log has
+    /// too many rows about the user, it first replaces their texts in several transactions.
     pub(crate) async fn removing<T, F>(&self, caller: &Caller, id: &str, remove: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        match remove().await {
-            Err(error) if error.code == Code::AnswerTooLarge => {
-                self.detach_user_in_steps(caller, id).await?;
-                remove().await
-            }
-            outcome => outcome,
+        let is_too_large = |outcome: &Result<T>| outcome.as_ref().is_err_and(|error| error.code == Code::AnswerTooLarge);
+        // `remove` checks the caller first. So if it is too large, the user may be deleted.
+        let mut outcome = remove().await;
+        if is_too_large(&outcome) && self.forget_user_in_steps(id).await? {
+            outcome = remove().await;
         }
+        if is_too_large(&outcome) {
+            self.detach_user_in_steps(caller, id).await?;
+            outcome = remove().await;
+        }
+        outcome
     }
 
     /// Detaches the records that refer to a user, in several transactions.
@@ -93,13 +98,27 @@ pub(crate) async fn move_references(connection: &mut Connection, registry: &Regi
     Ok(())
 }
 
-/// Deletes a user with their sessions, roles and the keys that act as them, and suspends the things that they made. Replaces what
-/// the audit log shows about the person.
+/// Deletes a user for good: replaces what the audit log shows about the person, detaches their records and removes the user.
+/// Returns whether the user existed. This belongs into the `remove` of [`App::removing`], behind all checks.
+///
+/// # Errors
+/// `answer_too_large` if one transaction may not change that much. Those of the relationships that refuse a deletion.
+pub(crate) async fn remove_person(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    announcer: &Announcer,
+    id: &str,
+    now: i64,
+) -> Result<bool> {
+    forget_user(connection, id).await?;
+    // This comes late, because other writers have to wait as soon as this transaction has written its events.
+    detach_user(connection, context, id).await?;
+    remove_user(connection, announcer, id, now).await
+}
+
+/// Deletes a user with their sessions, roles and the keys that act as them, and suspends the things that they made.
 pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {
     let keys = connection.api_keys_of_user(id).await?;
-    if let Some(user) = connection.user(id).await? {
-        forget_user(connection, id, &user.email).await?;
-    }
     if !connection.delete_user(id).await? {
         return Ok(false);
     }

@@ -54,7 +54,7 @@ impl App {
         let holds = self.hasher.verify(password, hash.clone()).await.map_err(hash_error)?;
         let (Some(user), Some(hash)) = (user.filter(|user| holds && !user.banned), hash) else {
             self.log_failed_try(&email, &client, "a sign-in");
-            self.note_failed_sign_in(&email, account, &client).await;
+            self.note_failed_sign_in(account, &client).await;
             return Err(AuthProblem::InvalidEmailOrPassword);
         };
         if self.waits_for_proof(&user).await? {
@@ -132,17 +132,17 @@ impl App {
         match is_signed_in {
             true => Ok(SignedIn { token, user: UserAnswer::from(user), remember }),
             false => {
-                self.note_failed_sign_in(&email, account, &client).await;
+                self.note_failed_sign_in(account, &client).await;
                 Err(AuthProblem::InvalidEmailOrPassword)
             }
         }
     }
 
     /// Counts a failed sign-in in the audit log. If that is not possible, the client gets the same answer.
-    async fn note_failed_sign_in(&self, email: &str, user_id: Option<String>, client: &Client) {
-        let (auditor, email) = (self.auditor_of(client.credentials.origin()), email.to_owned());
+    async fn note_failed_sign_in(&self, user_id: Option<String>, client: &Client) {
+        let auditor = self.auditor_of(client.credentials.origin());
         let noted = self.store.write(Service, move |connection| {
-            Box::pin(async move { auditor.count_failed_sign_in(connection, &email, user_id.as_deref()).await })
+            Box::pin(async move { auditor.count_failed_sign_in(connection, user_id.as_deref()).await })
         });
         if let Err(error) = noted.await {
             tracing::warn!(error.cause = %error, "a failed sign-in is missing in the audit log");

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::App;
 use crate::access::identity::grants;
 use crate::access::makers::{owns_things, raise_versions_of, settle};
-use crate::accounts::removal::{detach_user, remove_user};
+use crate::accounts::removal::remove_person;
 use crate::accounts::types::{ADMIN, ANONYMOUS, UserAnswer, check_name};
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
@@ -110,9 +110,9 @@ fn checked_name(name: String) -> Result<String> {
     }
 }
 
-/// Gives a user a role, if the caller has all rights of the role. Returns the role. The caller of this function has locked the
-/// accounts.
-async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<RoleRow> {
+/// Gives a user a role, if the caller has all rights of the role. Returns the role, or `None` if the user already had it. The
+/// caller of this function has locked the accounts.
+async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<Option<RoleRow>> {
     // Held: what the role gives does not change until it is given.
     let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
     let registry = app.registry_in(connection).await?;
@@ -121,8 +121,8 @@ async fn give(app: &App, connection: &mut Connection, caller: &Caller, user_id: 
         let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
         return Err(Error::new(Code::Conflict, message));
     }
-    connection.give_role(user_id, &role.id).await?;
-    Ok(role)
+    let is_new = connection.give_role(user_id, &role.id).await?;
+    Ok(is_new.then_some(role))
 }
 
 /// Refuses a change after which no user would have all rights.
@@ -268,8 +268,7 @@ impl App {
                             app.hand_over(connection, &announcer, &caller, (&user, heir.as_str()), things, now).await?;
                         }
                     }
-                    detach_user(connection, &mut context, &id).await?;
-                    remove_user(connection, &announcer, &id, now).await?;
+                    remove_person(connection, &mut context, &announcer, &id, now).await?;
                     announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
                 })
             })
@@ -344,9 +343,10 @@ impl App {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_rights_of_user(connection, &caller, &user).await?;
-                let role = give(&app, connection, &caller, &user_id, &role).await?;
-                let act = Act::new(AuditAction::GiveRole, Resource::Users, &user_id).after(&HeldRole::of(&role));
-                auditor.record(connection, act).await?;
+                if let Some(role) = give(&app, connection, &caller, &user_id, &role).await? {
+                    let act = Act::new(AuditAction::GiveRole, Resource::Users, &user_id).after(&HeldRole::of(&role));
+                    auditor.record(connection, act).await?;
+                }
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
         })

@@ -2,18 +2,18 @@
 //!
 //! The task `erase_user` runs the erasure, because it reads the whole outbox. Each step commits by itself, and the erasure can be
 //! repeated: a second run does not find the data that the first one erased. Steps for records, stamps and search indexes have a
-//! bounded size, so they do not grow with the user's data. Data that is found by the user's address is deleted together with the
-//! account, because the address is unknown afterwards.
+//! bounded size, so they do not grow with the user's data. Data that is found by the user's address is deleted before the account
+//! or together with it, because the address is unknown afterwards.
 
 mod records;
 
 use blockbase_query::{Action, ddl};
 use blockbase_schema::{Error, Resource, Result, Retry};
-use blockbase_store::ReadCost;
+use blockbase_store::{Connection, ReadCost, UserRow};
 use serde_json::{Value, json};
 
 use crate::App;
-use crate::accounts::removal::{detach_user, remove_user};
+use crate::accounts::removal::remove_person;
 use crate::accounts::users::keep_an_admin;
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
@@ -60,6 +60,9 @@ impl App {
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
         let user = &erasure.user_id;
+        if let Some(email) = self.address_to_erase(caller, user).await? {
+            self.erase_address_from_audit(&email).await?;
+        }
         let account = self.removing(caller, user, || self.erase_account(caller, user)).await?;
         // Some records of a guest who became this user may not have been moved to the user yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
@@ -107,6 +110,22 @@ impl App {
         caller.basis.clone().that_needs(needs)
     }
 
+    /// The address of the account, if it still exists.
+    ///
+    /// # Errors
+    /// Those that refuse the erasure of the account.
+    async fn address_to_erase(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
+        let (app, id, caller) = (self.itself()?, id.to_owned(), caller.clone());
+        self.store
+            .write_in_reserve(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    Ok(erasable_user(&app, connection, &caller, &id).await?.map(|user| user.email))
+                })
+            })
+            .await
+    }
+
     /// Deletes the account with its sessions, roles and keys, and all data that contains its address. Suspends the things that the user
     /// made.
     async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
@@ -117,16 +136,13 @@ impl App {
             self.change_accounts_by(caller.basis.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
-                    let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
-                    app.require_rights_of_user(connection, &caller, &user).await?;
-                    keep_an_admin(connection, &user).await?;
+                    let user = erasable_user(&app, connection, &caller, &id).await?;
+                    let Some(user) = user else { return Ok(ErasedAccount::default()) };
                     auditor.record(connection, Act::on_user(AuditAction::Erase, &id)).await?;
                     connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
                     let log_lines = connection.delete_block_logs_with(&user.email).await?;
                     let task_runs = connection.clear_task_runs_with(&user.email).await?;
-                    // This comes last, because other writers have to wait as soon as this transaction has written its events.
-                    detach_user(connection, &mut context, &id).await?;
-                    remove_user(connection, &announcer, &id, now).await?;
+                    remove_person(connection, &mut context, &announcer, &id, now).await?;
                     announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                     Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
                 })
@@ -247,4 +263,15 @@ impl App {
             after = last;
         }
     }
+}
+
+/// The user whom an erasure deletes, locked. `None` if the account is gone. The caller of this function has locked the accounts.
+///
+/// # Errors
+/// `forbidden` if the user has rights that the caller lacks, `conflict` for the last admin.
+async fn erasable_user(app: &App, connection: &mut Connection, caller: &Caller, id: &str) -> Result<Option<UserRow>> {
+    let Some(user) = connection.held_user(id).await? else { return Ok(None) };
+    app.require_rights_of_user(connection, caller, &user).await?;
+    keep_an_admin(connection, &user).await?;
+    Ok(Some(user))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Hint, Issue, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Issue, Registry, Resource, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Maker, ReadCost, SubscriptionRow, ThingKind, WebhookRow};
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::conditions::shown;
 use super::consent::NewPermissions;
 use super::names::check_actions;
-use super::{AuditedBlock, BlockAnswer, keys_of};
+use super::{AuditedBlock, BlockAnswer};
 use crate::App;
 use crate::access::makers::keep_maker;
 use crate::base::topic::{BlockMembers, Topic};
@@ -96,7 +96,8 @@ pub(super) struct Change {
     replaces: Option<(String, String)>,
     announcer: Announcer,
     auditor: Auditor,
-    act: Act<'static>,
+    /// The schema, whose names the audit log shows.
+    registry: Arc<Registry>,
     /// Other blocks that must be installed.
     required: Vec<String>,
     /// The version of the schema against which the conditions were checked.
@@ -270,26 +271,11 @@ impl App {
                 suspension: None,
             })
             .collect();
-        let (registry, config) = (self.registry(), self.carried_config(&manifest, present)?);
-        let action = match (present, &file) {
-            (None, _) => AuditAction::Install,
-            (Some(_), Some(_)) => AuditAction::Upgrade,
-            (Some(_), None) => AuditAction::RollBack,
-        };
-        let after = AuditedBlock {
-            version: manifest.version.clone(),
-            digest: digest.clone(),
-            enabled: present.is_none_or(|present| present.enabled),
-            config_keys: keys_of(&config),
-            permissions: shown(&registry, &manifest.permissions),
-        };
-        let act = Act::new(action, Resource::Blocks, manifest.name.clone());
-        let act = act.before(&present.map(|present| AuditedBlock::of(&registry, present))).after(&after);
         Ok(Change {
-            config,
+            config: self.carried_config(&manifest, present)?,
             announcer: self.announcer(caller),
             auditor: self.auditor(caller),
-            act,
+            registry: self.registry(),
             required: manifest.requires.blocks(self.runtime()?.interfaces()),
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
             schema,
@@ -446,7 +432,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         replaces,
         announcer,
         auditor,
-        act,
+        registry,
         required,
         schema,
         now,
@@ -466,6 +452,20 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     let installed = connection.blocks().await?;
     check_replaced(&installed, &name, &replaces)?;
     check_beside_others(&manifest, &required, &installed, &connection.subscriptions().await?)?;
+    let before = installed.into_iter().find(|block| block.name == name);
+    let action = match (&before, &file) {
+        (None, _) => AuditAction::Install,
+        (Some(_), Some(_)) => AuditAction::Upgrade,
+        (Some(_), None) => AuditAction::RollBack,
+    };
+    let after = AuditedBlock {
+        version: manifest.version.clone(),
+        digest: digest.clone(),
+        enabled: before.as_ref().is_none_or(|block| block.enabled),
+        config_keys: config.as_object().map(|config| config.keys().cloned().collect()),
+        permissions: Some(shown(&registry, &manifest.permissions)),
+    };
+    let before = before.map(|block| AuditedBlock::of(&registry, &block));
     store_version(connection, &manifest, (digest, file), config.to_string(), replaces.is_some(), (now, installed_by)).await?;
     connection.set_maker(ThingKind::Block, &name, &maker).await?;
     // A consumer group that also exists in the new version keeps its pending deliveries.
@@ -484,6 +484,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         Some(_) => Topic::BlockUpgraded(members),
     };
     announcer.emit(connection, topic).await?;
+    let act = Act::new(action, Resource::Blocks, &name).before(&before).after(&after);
     auditor.record(connection, act).await?;
     Ok(report)
 }

@@ -6,26 +6,26 @@
 mod state;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use blockbase_auth::hash_token;
+use blockbase_quota::network_of;
 use blockbase_schema::time::{DAY_MS, MINUTE_MS};
-use blockbase_schema::{Resource, Result, listed};
-use blockbase_store::{AuditRow, Connection};
+use blockbase_schema::{Code, Error, Resource, Result, listed};
+use blockbase_store::{AuditRow, Connection, ReadCost, Service};
 use serde::Serialize;
 
 use crate::App;
 use crate::base::clock::Clock;
 use crate::caller::Caller;
 use crate::caller::origin::{Operator, Origin};
-use state::{stored_state, without_person};
+use state::{stored_state, without_address, without_person};
 
-/// Replaces the texts about a deleted user.
-pub(crate) const REPLACED: &str = "deleted";
-/// The maximum length of a target, in characters. Only the address of a failed sign-in can be longer.
-const TARGET_CHARS_MAX: usize = 400;
-/// The number of rows about a deleted user that are read at once.
-const ROWS_AT_ONCE: i64 = 100;
+/// The maximum number of rows of each kind that one transaction changes when a user is deleted.
+const FORGOTTEN_AT_ONCE: i64 = 100;
+/// The number of rows that one query searches for the address of an erased person.
+const SEARCHED_AT_ONCE: i64 = 200;
 
 listed! {
     /// The kind of an act.
@@ -157,22 +157,23 @@ impl<'a> Act<'a> {
 pub(crate) struct Auditor {
     actor: String,
     credential: Option<String>,
-    address: Option<String>,
+    address: Option<IpAddr>,
     request_id: Option<Arc<str>>,
     at: i64,
     clock: Clock,
 }
 
-/// `user:<id>`, `shell:<uid>`, `anonymous` for a request without a credential, or `service` for work without a request.
+/// `user:<id>`; `shell:<uid>`, or `shell` if the user of the operating system is unknown; `anonymous` for a request without a
+/// credential; `service` for work without a request.
 fn actor_of(caller: &Caller) -> String {
+    // A key acts as its user, so every caller with a credential has a user.
     let user_id = caller.principal.actor().and_then(|actor| actor.user_id.as_deref());
-    match (&caller.origin, user_id, caller.actor_id()) {
-        (Origin { operator: Some(Operator { uid: Some(uid) }), .. }, ..) => format!("shell:{uid}"),
-        (Origin { operator: Some(Operator { uid: None }), .. }, ..) => "shell".to_owned(),
-        (_, Some(user_id), _) => user_actor(user_id),
-        (_, None, Some(key_id)) => format!("api_key:{key_id}"),
-        (Origin { request_id: None, .. }, None, None) if caller.basis.is_service() => "service".to_owned(),
-        (_, None, None) => "anonymous".to_owned(),
+    match (&caller.origin, user_id) {
+        (Origin { operator: Some(Operator { uid: Some(uid) }), .. }, _) => format!("shell:{uid}"),
+        (Origin { operator: Some(Operator { uid: None }), .. }, _) => "shell".to_owned(),
+        (_, Some(user_id)) => user_actor(user_id),
+        (Origin { request_id: None, .. }, None) if caller.basis.is_service() => "service".to_owned(),
+        (_, None) => "anonymous".to_owned(),
     }
 }
 
@@ -193,7 +194,7 @@ impl App {
         Auditor {
             actor: actor_of(caller),
             credential,
-            address: caller.origin.address.map(|address| address.to_string()).filter(|_| caller.origin.operator.is_none()),
+            address: caller.origin.address.filter(|_| caller.origin.operator.is_none()),
             request_id: caller.origin.request_id.clone(),
             at: self.clock.now(),
             clock: self.clock.clone(),
@@ -203,6 +204,51 @@ impl App {
     /// The writer of rows for a request without a caller: a sign-in.
     pub(crate) fn auditor_of(&self, origin: Origin) -> Auditor {
         self.auditor(&Caller::nobody().with_origin(origin))
+    }
+
+    /// Forgets a user who is about to be deleted in several transactions, if the user has more rows than the deletion itself may
+    /// change. Returns whether it did. The caller of this function has checked that the user may be deleted.
+    pub(crate) async fn forget_user_in_steps(&self, user_id: &str) -> Result<bool> {
+        let mut steps = 0;
+        loop {
+            let user_id = user_id.to_owned();
+            let has_rest = self
+                .store
+                .write_in_reserve(Service, move |connection| Box::pin(async move { forget_some(connection, &user_id).await }))
+                .await?;
+            if !has_rest {
+                return Ok(steps > 0);
+            }
+            steps += 1;
+        }
+    }
+
+    /// Replaces an e-mail address wherever a state contains it, also inside other texts. This reads the whole log, in pages.
+    pub(crate) async fn erase_address_from_audit(&self, email: &str) -> Result<()> {
+        let mut after = String::new();
+        loop {
+            let (text, from) = (email.to_owned(), after);
+            let page = self
+                .store
+                .read_as_service(ReadCost::Scan, move |connection| {
+                    Box::pin(async move {
+                        let Some(end) = connection.audit_page_end(&from, SEARCHED_AT_ONCE).await? else { return Ok(None) };
+                        let found = !connection.audit_containing(&text, &from, &end).await?.is_empty();
+                        Ok(Some((from, end, found)))
+                    })
+                })
+                .await?;
+            let Some((from, end, is_found)) = page else { return Ok(()) };
+            after = end.clone();
+            if is_found {
+                let text = email.to_owned();
+                self.store
+                    .write_in_reserve(Service, move |connection| {
+                        Box::pin(async move { replace_address(connection, &text, &from, &end).await })
+                    })
+                    .await?;
+            }
+        }
     }
 
     /// Deletes the rows that are older than `SVC_AUDIT_RETENTION_DAYS`. Returns their number.
@@ -228,10 +274,10 @@ impl Auditor {
             at: self.at,
             actor: self.actor.clone(),
             credential: self.credential.clone(),
-            address: self.address.clone(),
+            address: self.address.map(|address| address.to_string()),
             action: action.name().to_owned(),
             resource: resource.name().to_owned(),
-            target: Some(stored_target(&target)),
+            target: Some(target.into_owned()),
             before,
             after,
             request_id: self.request_id.as_deref().map(str::to_owned),
@@ -242,61 +288,76 @@ impl Auditor {
         Ok(connection.insert_audit(row).await?)
     }
 
-    /// Counts a failed sign-in. There is one row for each account, network address and minute. `user_id` is the account with the
-    /// address `email`, if there is one.
-    pub(crate) async fn count_failed_sign_in(
-        &self,
-        connection: &mut Connection,
-        email: &str,
-        user_id: Option<&str>,
-    ) -> Result<()> {
-        let address = self.address.as_deref().unwrap_or_default();
+    /// Counts a failed sign-in. `user_id` is the account with the address that was tried, if there is one.
+    pub(crate) async fn count_failed_sign_in(&self, connection: &mut Connection, user_id: Option<&str>) -> Result<()> {
+        // The account may have been deleted since the sign-in began. Then nothing about it comes into the log any more.
+        // Without an account, this looks for one too, so that the answer does not show by its time whether there is one.
+        let is_there = connection.keep_user(user_id.unwrap_or_default()).await?;
+        Ok(connection.insert_audit(self.failed_sign_in(user_id.filter(|_| is_there))).await?)
+    }
+
+    /// The row of a failed sign-in. There is one row for each account, network and minute, with the first address of the network.
+    /// The sign-ins with addresses that no account has are one row for each network and minute. So the number of rows does not
+    /// grow with the addresses that somebody tries or has, and the log does not contain the e-mail addresses of strangers.
+    fn failed_sign_in(&self, user_id: Option<&str>) -> AuditRow {
+        let network = self.address.map(|address| network_of(address).to_string()).unwrap_or_default();
+        let account = user_id.unwrap_or_default();
         let minute = self.at.div_euclid(MINUTE_MS);
-        let row = AuditRow {
+        AuditRow {
             id: self.clock.id(self.at).to_string(),
             at: self.at,
             actor: "anonymous".to_owned(),
             credential: None,
-            address: self.address.clone(),
+            address: self.address.map(|address| address.to_string()),
             action: AuditAction::SignInFailed.name().to_owned(),
             resource: Resource::Users.name().to_owned(),
-            target: Some(stored_target(user_id.unwrap_or(email))),
+            target: user_id.map(str::to_owned),
             before: None,
             after: None,
             request_id: self.request_id.as_deref().map(str::to_owned),
-            subject: Some(user_id.map_or_else(|| subject_of(email), str::to_owned)),
-            counted: Some(hash_token(&format!("failed sign-ins {minute} {address} {email}"))),
+            subject: user_id.map(str::to_owned),
+            counted: Some(hash_token(&format!("failed sign-ins {minute} {network} {account}"))),
             times: 1,
-        };
-        Ok(connection.insert_audit(row).await?)
-    }
-}
-
-/// The subject of failed sign-ins without an account.
-fn subject_of(email: &str) -> String {
-    hash_token(email)
-}
-
-/// Postgres cannot store NUL in text, and its indexes have no room for long texts.
-fn stored_target(target: &str) -> String {
-    target.replace('\0', "\u{fffd}").chars().take(TARGET_CHARS_MAX).collect()
-}
-
-/// Replaces the name, the e-mail address and the network addresses of a user who is about to be deleted.
-pub(crate) async fn forget_user(connection: &mut Connection, user_id: &str, email: &str) -> Result<()> {
-    connection.replace_audit_addresses(&user_actor(user_id), REPLACED).await?;
-    connection.replace_audit_counted(user_id, REPLACED).await?;
-    connection.replace_audit_counted(&subject_of(email), REPLACED).await?;
-    let mut last = String::new();
-    loop {
-        let rows = connection.audit_about(user_id, &last, ROWS_AT_ONCE).await?;
-        let Some(end) = rows.last() else { return Ok(()) };
-        last.clone_from(&end.id);
-        for row in rows {
-            let (before, after) = (row.before.as_deref().map(without_person), row.after.as_deref().map(without_person));
-            connection.set_audit_states(&row.id, before, after).await?;
         }
     }
+}
+
+/// Replaces the name, the image, the e-mail address and the network addresses of a user who is about to be deleted.
+///
+/// # Errors
+/// `answer_too_large` if these are more rows than one transaction may change. Then [`App::forget_user_in_steps`] has to come
+/// first.
+pub(crate) async fn forget_user(connection: &mut Connection, user_id: &str) -> Result<()> {
+    match forget_some(connection, user_id).await? {
+        false => Ok(()),
+        true => Err(Error::new(Code::AnswerTooLarge, "The audit log has too many rows about the user. Try again.")),
+    }
+}
+
+/// Does this for some of the rows. Returns whether there may be more.
+async fn forget_some(connection: &mut Connection, user_id: &str) -> Result<bool> {
+    let is_page = |rows: u64| i64::try_from(rows).is_ok_and(|rows| rows == FORGOTTEN_AT_ONCE);
+    let acts = connection.replace_audit_addresses(&user_actor(user_id), FORGOTTEN_AT_ONCE).await?;
+    let failed = connection.replace_audit_counted(user_id, FORGOTTEN_AT_ONCE).await?;
+    if is_page(acts) || is_page(failed) {
+        return Ok(true);
+    }
+    let rows = connection.audit_about(user_id, FORGOTTEN_AT_ONCE).await?;
+    let has_rest = is_page(rows.len() as u64);
+    for row in rows {
+        let (before, after) = (row.before.as_deref().map(without_person), row.after.as_deref().map(without_person));
+        connection.forget_audit_states(&row.id, before, after).await?;
+    }
+    Ok(has_rest)
+}
+
+/// Replaces an e-mail address in the states of the rows with ids in `(from, up_to]`.
+async fn replace_address(connection: &mut Connection, email: &str, from: &str, up_to: &str) -> Result<()> {
+    for row in connection.audit_containing(email, from, up_to).await? {
+        let without = |state: Option<String>| state.map(|state| without_address(&state, email));
+        connection.set_audit_states(&row.id, without(row.before), without(row.after)).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -323,8 +384,31 @@ mod tests {
     }
 
     #[test]
-    fn targets_fit_the_database() {
-        assert_eq!(stored_target("a\0b"), "a\u{fffd}b");
-        assert_eq!(stored_target(&"é".repeat(1000)).chars().count(), TARGET_CHARS_MAX);
+    fn failed_sign_ins_are_counted_by_account_network_and_minute() {
+        let auditor = |network: &str, at: i64| Auditor {
+            actor: "anonymous".to_owned(),
+            credential: None,
+            address: network.parse().ok(),
+            request_id: None,
+            at,
+            clock: Clock::new(move || at),
+        };
+        let counted = |network: &str, at: i64, user_id: Option<&str>| {
+            auditor(network, at).failed_sign_in(user_id).counted.expect("failed sign-ins are counted")
+        };
+        let first = counted("192.0.2.1", MINUTE_MS, Some("ann"));
+        assert_eq!(counted("192.0.2.1", 2 * MINUTE_MS - 1, Some("ann")), first, "the same minute");
+        let [one, two] = ["2001:db8::1", "2001:db8::2"].map(|address| counted(address, 0, None));
+        assert_eq!(one, two, "one host may have all addresses of a /64");
+        let others = [
+            counted("192.0.2.1", 2 * MINUTE_MS, Some("ann")),
+            counted("192.0.2.2", MINUTE_MS, Some("ann")),
+            counted("192.0.2.1", MINUTE_MS, Some("bob")),
+            counted("192.0.2.1", MINUTE_MS, None),
+        ];
+        let distinct: BTreeSet<&String> = others.iter().chain([&first]).collect();
+        assert_eq!(distinct.len(), 5);
+        let stranger = auditor("192.0.2.1", MINUTE_MS).failed_sign_in(None);
+        assert_eq!((stranger.target, stranger.subject), (None, None));
     }
 }

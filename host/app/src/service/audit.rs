@@ -1,7 +1,7 @@
 //! Reads the audit log. `outbox/audit.rs` writes it.
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Error, Resource, Result, enumerated};
+use blockbase_schema::{Error, Resource, Result, enumerated, is_email};
 use blockbase_store::{AuditFilter, AuditRow};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,13 +11,16 @@ use serde_json::value::RawValue;
 use crate::App;
 use crate::accounts::users::access_to_whole;
 use crate::base::answer::{AnyObject, Timestamp};
-use crate::base::json_texts::replace_texts;
+use crate::base::json_texts::{JsonText, replace_texts};
 use crate::caller::Caller;
 use crate::outbox::audit::AuditAction;
 use crate::records::read::page_json;
 
 /// The members of states whose values are shown only to callers who may read users.
 const HIDDEN_MEMBERS: [&str; 3] = ["email", "ipAddress", "userAgent"];
+/// The members of the state of a user that are shown only to them too. They are members of the state itself, because the roles in
+/// it also have names.
+const HIDDEN_OF_USERS: [&str; 2] = ["name", "image"];
 /// Replaces these values for other callers.
 const HIDDEN: &str = "hidden";
 
@@ -34,7 +37,7 @@ pub struct AuditRequest {
     pub until: Option<i64>,
 }
 
-/// An administrative act, or the failed sign-ins to one account from one address within a minute.
+/// An administrative act, or the failed sign-ins to one account from one network within a minute.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcAuditEntry", deny_unknown_fields)]
@@ -42,8 +45,8 @@ pub struct AuditEntryAnswer {
     #[schemars(extend("format" = "uuid"))]
     id: String,
     at: Timestamp,
-    /// `user:<id>`; `shell:<uid>` for a command on the machine of the server, with the user of the operating system; `anonymous`
-    /// for a request without a credential; `service` for the server itself.
+    /// `user:<id>`; `shell:<uid>` for a command on the machine of the server, with the user of the operating system, or `shell`
+    /// if that is unknown; `anonymous` for a request without a credential; `service` for the server itself.
     actor: String,
     /// `session:<id>` or `api_key:<id>`; null if there was none.
     credential: Option<String>,
@@ -53,9 +56,10 @@ pub struct AuditEntryAnswer {
     action: String,
     #[schemars(extend("enum" = resource_names()))]
     resource: String,
-    /// The id or the name of the thing. For a failed sign-in the user's id, or the e-mail address if no account has it.
+    /// The id or the name of the thing. For failed sign-ins the user's id; null if no account has the address that was tried.
     target: Option<String>,
-    /// What the act changed, as it was before; null if there was nothing. `cut` names members that were too large.
+    /// What the act changed, as it was before; null if there was nothing. `cut` names members that were too large, and has `*` if
+    /// there are others.
     #[schemars(with = "Option<AnyObject>")]
     before: Option<Box<RawValue>>,
     /// The same after the act. For failed sign-ins it has `failures`, their number.
@@ -72,19 +76,35 @@ fn resource_names() -> Vec<&'static str> {
     Resource::ALL.iter().map(|resource| resource.name()).collect()
 }
 
-/// Whether a target is an e-mail address. Ids and names have no `@`.
-fn is_address(target: &str) -> bool {
-    target.contains('@')
+/// Whether a text is an e-mail address, or contains one between other words.
+fn has_address(text: &str) -> bool {
+    let is_of_domain = |character: char| character.is_ascii_alphanumeric() || ".-".contains(character);
+    let is_of_name = |character: char| is_of_domain(character) || "!#$%&'*+/=?^_`{|}~".contains(character);
+    text.match_indices('@').any(|(place, at)| {
+        let (before, from) = text.split_at(place);
+        let after = from.get(at.len()..).unwrap_or_default();
+        let domain = after.split(|character: char| !is_of_domain(character)).next().unwrap_or_default();
+        // Only the domain decides, because characters of a longer text may belong to the name.
+        before.ends_with(is_of_name) && is_email(&format!("name@{}", domain.trim_end_matches(['.', '-'])))
+    })
+}
+
+/// Whether a text of a state is hidden from callers who may not read all users. `is_of_user` says whether the state is a user's.
+fn is_hidden(text: JsonText<'_>, is_of_user: bool) -> bool {
+    HIDDEN_MEMBERS.contains(&text.member)
+        || (is_of_user && text.depth == 1 && HIDDEN_OF_USERS.contains(&text.member))
+        || has_address(&text.value())
 }
 
 impl AuditEntryAnswer {
-    /// `shows_people` says whether the caller sees addresses.
+    /// `shows_people` says whether the caller sees names and addresses of people.
     fn of(row: AuditRow, shows_people: bool) -> AuditEntryAnswer {
-        let is_counted = row.counted.is_some();
+        let is_counted = row.action == AuditAction::SignInFailed.name();
+        let is_of_user = row.subject.is_some();
         let state = |text: Option<String>| {
             let text = match shows_people {
                 true => text?,
-                false => replace_texts(&text?, |text| HIDDEN_MEMBERS.contains(&text.member).then(|| HIDDEN.to_owned())),
+                false => replace_texts(&text?, |text| is_hidden(text, is_of_user).then(|| HIDDEN.to_owned())),
             };
             RawValue::from_string(text).ok()
         };
@@ -97,7 +117,7 @@ impl AuditEntryAnswer {
             address: row.address.filter(|_| shows_people),
             action: row.action,
             resource: row.resource,
-            target: row.target.filter(|target| shows_people || !is_address(target)),
+            target: row.target,
             before: state(row.before),
             after: state(after),
             request_id: row.request_id,
@@ -118,8 +138,8 @@ fn check_named(parameter: &str, given: Option<&String>, known: &[&str]) -> Resul
 }
 
 impl App {
-    /// A page of the audit log as `{ data, pagination }`, the newest entry first. Callers who may not read all users with all their
-    /// members do not see network addresses and e-mail addresses.
+    /// A page of the audit log as `{ data, pagination }`, the newest entry first. Callers who may not read all users with all
+    /// their members do not see network addresses, e-mail addresses, and the names and images of users.
     ///
     /// # Errors
     /// `forbidden` without read on `settings`; `invalid_request` for an unknown action or resource.
@@ -130,10 +150,6 @@ impl App {
         check_named("resource", resource.as_ref(), &resource_names())?;
         // A caller without the right to read users gets an error here.
         let shows_people = access_to_whole(caller).ok().flatten().is_some_and(|access| access.only().is_none());
-        if !shows_people && target.as_deref().is_some_and(is_address) {
-            // Otherwise the caller could find out which addresses were tried.
-            return Ok(page_json(&[] as &[AuditEntryAnswer], paging, 0));
-        }
         let filter = AuditFilter { actor, action, resource, target, since, until };
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
@@ -178,11 +194,36 @@ mod tests {
         let hidden = AuditEntryAnswer::of(row(), false);
         let wanted = r#"{"email":"hidden","n":1.10,"in":{"ipAddress":"hidden"}}"#;
         assert_eq!((hidden.address, hidden.before.as_deref().map(RawValue::get)), (None, Some(wanted)));
-        let failed = || AuditRow { target: Some("a@x.y".to_owned()), counted: Some("c".to_owned()), times: 3, ..row() };
-        assert_eq!(AuditEntryAnswer::of(failed(), false).target, None);
-        let shown = AuditEntryAnswer::of(failed(), true);
-        assert_eq!(shown.target.as_deref(), Some("a@x.y"));
-        let after: Value = serde_json::from_str(shown.after.expect("a count").get()).expect("JSON");
-        assert_eq!(after, json!({ "failures": 3 }));
+    }
+
+    #[test]
+    fn texts_that_contain_an_address_and_names_of_users_are_hidden() {
+        let hidden = |state: Value, subject: Option<&str>| {
+            let row = AuditRow { before: Some(state.to_string()), subject: subject.map(str::to_owned), ..row() };
+            let before = AuditEntryAnswer::of(row, false).before.expect("a state");
+            serde_json::from_str::<Value>(before.get()).expect("JSON")
+        };
+        let role = |description: &str, email: &str| {
+            let permissions = json!([{ "resource": "task", "if": { "email": { "eq": email } } }]);
+            json!({ "name": "editors", "description": description, "permissions": permissions })
+        };
+        assert_eq!(hidden(role("Ask Ann (ann@x.y).", "ann@x.y"), None), role("hidden", "hidden"));
+        let key = json!({ "name": "ann@x.y", "prefix": "svc_", "keys": ["'ann@x.y'!", "x/ann@x.y/y", "@x.y", "a@b"] });
+        let wanted = json!({ "name": "hidden", "prefix": "svc_", "keys": ["hidden", "hidden", "@x.y", "a@b"] });
+        assert_eq!(hidden(key, None), wanted);
+        let user = json!({ "id": "u", "name": "Ann", "image": "https://x.y/ann.png", "roles": [{ "id": "r", "name": "admin" }] });
+        assert_eq!(hidden(user.clone(), None), user);
+        let wanted = json!({ "id": "u", "name": "hidden", "image": "hidden", "roles": [{ "id": "r", "name": "admin" }] });
+        assert_eq!(hidden(user, Some("u")), wanted);
+    }
+
+    #[test]
+    fn failed_sign_ins_show_their_number_also_after_the_deletion_of_the_user() {
+        for counted in [Some("c".to_owned()), None] {
+            let row = AuditRow { action: "sign_in_failed".to_owned(), target: None, counted, times: 3, ..row() };
+            let shown = AuditEntryAnswer::of(row, true);
+            let after: Value = serde_json::from_str(shown.after.expect("a count").get()).expect("JSON");
+            assert_eq!((shown.target, after), (None, json!({ "failures": 3 })));
+        }
     }
 }

@@ -190,19 +190,23 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_roles WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
-    pub async fn give_role(&mut self, user_id: &str, role_id: &str) -> Result<(), DbError> {
-        self.run(
-            "INSERT INTO svc_user_roles (user_id, role_id) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            vec![user_id.into(), role_id.into()],
-        )
-        .await
-        .map(|_| ())
+    /// Gives a user a role. Returns whether the user did not have it yet.
+    pub async fn give_role(&mut self, user_id: &str, role_id: &str) -> Result<bool, DbError> {
+        let sql = "INSERT INTO svc_user_roles (user_id, role_id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        Ok(self.run(sql, vec![user_id.into(), role_id.into()]).await? == 1)
+    }
+
+    /// Whether a user has the role with this name.
+    pub async fn has_role_named(&mut self, user_id: &str, name: &str) -> Result<bool, DbError> {
+        let sql = "SELECT r.id FROM svc_roles r JOIN svc_user_roles ur ON ur.role_id = r.id \
+                   WHERE r.name = $2 AND ur.user_id = $1";
+        Ok(!self.fetch(sql, vec![user_id.into(), name.into()]).await?.is_empty())
     }
 
     /// Gives a user the role with this name. Returns whether there is one. The role is not deleted until the transaction ends.
     pub async fn give_role_named(&mut self, user_id: &str, name: &str) -> Result<bool, DbError> {
         match self.kept_role_named(name).await? {
-            Some(role) => self.give_role(user_id, &role.id).await.map(|()| true),
+            Some(role) => self.give_role(user_id, &role.id).await.map(|_| true),
             None => Ok(false),
         }
     }

@@ -91,8 +91,10 @@ impl App {
                 // Expired sessions are deleted too, but they are not counted.
                 let ended = connection.sessions_count(&id, now).await?;
                 connection.delete_sessions_of(&id, None).await?;
-                let act = Act::new(AuditAction::EndSessions, Resource::Users, &id).after(&json!({ "ended": ended }));
-                auditor.record(connection, act).await?;
+                if ended > 0 {
+                    let act = Act::new(AuditAction::EndSessions, Resource::Users, &id).after(&json!({ "ended": ended }));
+                    auditor.record(connection, act).await?;
+                }
                 u64::try_from(ended).map_err(Error::internal)
             })
         })

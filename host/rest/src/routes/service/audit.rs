@@ -43,8 +43,9 @@ pub(crate) fn describe(paths: &mut Paths) {
     let log = Operation::new("service.audit", "service", "List the audit log, the newest entries first")
         .describe(
             "Each administrative act has one entry, which is stored together with the act. Failed sign-ins to one account from \
-            one address within a minute are one entry. Needs read on `settings`. Network addresses and e-mail addresses are \
-            shown only to callers who may read all users. Entries are kept for `SVC_AUDIT_RETENTION_DAYS`.",
+            one network within a minute are one entry, as are those with e-mail addresses that no account has. Needs read on \
+            `settings`. Network addresses, e-mail addresses, and names and images of users are shown only to callers who may \
+            read all users. Entries are kept for `SVC_AUDIT_RETENTION_DAYS`.",
         )
         .parameters([
             query_parameter(
