@@ -371,7 +371,7 @@ export interface paths {
         };
         /**
          * List the audit log, the newest entries first
-         * @description Each administrative act has one entry, which is stored together with the act. Failed sign-ins to one account from one address within a minute are one entry. Needs read on `settings`. Network addresses and e-mail addresses are shown only to callers who may read all users. Entries are kept for `SVC_AUDIT_RETENTION_DAYS`.
+         * @description Each administrative act has one entry, which is stored together with the act. Failed sign-ins to one account from one network within a minute are one entry, as are those with e-mail addresses that no account has. Needs read on `settings`. Network addresses, e-mail addresses, and names and images of users are shown only to callers who may read all users. Entries are kept for `SVC_AUDIT_RETENTION_DAYS`.
          */
         get: operations["service.audit"];
         put?: never;
@@ -2541,13 +2541,13 @@ export interface components {
                 detail: string;
             }[];
         };
-        /** @description An administrative act, or the failed sign-ins to one account from one address within a minute. */
+        /** @description An administrative act, or the failed sign-ins to one account from one network within a minute. */
         SvcAuditEntry: {
             /** Format: uuid */
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description `user:<id>`; `shell:<uid>` for a command on the machine of the server, with the user of the operating system; `anonymous` for a request without a credential; `service` for the server itself. */
+            /** @description `user:<id>`; `shell:<uid>` for a command on the machine of the server, with the user of the operating system, or `shell` if that is unknown; `anonymous` for a request without a credential; `service` for the server itself. */
             actor: string;
             /** @description `session:<id>` or `api_key:<id>`; null if there was none. */
             credential: string | null;
@@ -2557,9 +2557,9 @@ export interface components {
             action: "create" | "update" | "delete" | "adopt" | "add_field" | "alter_field" | "drop_field" | "create_relationship" | "delete_relationship" | "invite" | "ban" | "unban" | "give_role" | "take_role" | "make_password_link" | "set_password" | "claim" | "end_session" | "end_sessions" | "erase" | "sign_in" | "sign_in_failed" | "install" | "upgrade" | "roll_back" | "enable" | "disable" | "configure" | "set_secret" | "delete_secret" | "uninstall" | "replay" | "subscribe" | "unsubscribe" | "retry" | "rotate_secret" | "test" | "run";
             /** @enum {string} */
             resource: "data" | "objects" | "events" | "blocks" | "users" | "roles" | "api_keys" | "webhooks" | "tasks" | "settings";
-            /** @description The id or the name of the thing. For a failed sign-in the user's id, or the e-mail address if no account has it. */
+            /** @description The id or the name of the thing. For failed sign-ins the user's id; null if no account has the address that was tried. */
             target: string | null;
-            /** @description What the act changed, as it was before; null if there was nothing. `cut` names members that were too large. */
+            /** @description What the act changed, as it was before; null if there was nothing. `cut` names members that were too large, and has `*` if there are others. */
             before: JsonObject | null;
             /** @description The same after the act. For failed sign-ins it has `failures`, their number. */
             after: JsonObject | null;

@@ -48,6 +48,7 @@ pub struct SignInState {
     pub sessions: i64,
     /// Whether the account was made at boot and still waits for its claim.
     pub awaits_claim: bool,
+    pub is_admin: bool,
 }
 
 /// The columns of [`UserRow`], in its order, for a table with the alias `u`.
@@ -156,14 +157,17 @@ impl Connection {
     /// The transaction has to lock the user before ([`Connection::keep_user_alone`]), in a statement of its own. On Postgres, a
     /// statement that waits for a lock still reads the other tables as they were before it waited. So it could return a password
     /// that was replaced meanwhile.
-    pub async fn sign_in_state(&mut self, user_id: &str, now: i64) -> Result<Option<SignInState>, DbError> {
+    ///
+    /// `admin` is the name of the role of admins.
+    pub async fn sign_in_state(&mut self, user_id: &str, admin: &str, now: i64) -> Result<Option<SignInState>, DbError> {
         let rows = self
             .fetch(
                 "SELECT u.banned, c.password_hash, \
                  (SELECT count(*) FROM svc_sessions s WHERE s.user_id = u.id AND s.expires_at > $2), \
-                 EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = u.id) \
+                 EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = u.id), \
+                 EXISTS (SELECT 1 FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id WHERE ur.user_id = u.id AND r.name = $3) \
                  FROM svc_users u LEFT JOIN svc_credentials c ON c.user_id = u.id WHERE u.id = $1",
-                vec![user_id.into(), now.into()],
+                vec![user_id.into(), now.into(), admin.into()],
             )
             .await?;
         let state = |row: &Row| {
@@ -172,6 +176,7 @@ impl Connection {
                 password_hash: row.optional_text(1)?,
                 sessions: row.integer(2)?,
                 awaits_claim: row.boolean(3)?,
+                is_admin: row.boolean(4)?,
             })
         };
         rows.first().map(state).transpose()

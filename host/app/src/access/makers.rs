@@ -179,14 +179,13 @@ impl App {
             Found::Suspended(reason) => return Ok(MakerRights::Suspended(reason)),
             Found::Held(keys, root) => (keys, root),
         };
-        let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
+        let held = |identity: Identity| MakerRights::Held(Box::new(Caller::of_identity(Arc::new(identity))));
         let mut maker = match *root {
             Root::Nobody => MakerRights::Unlimited,
-            Root::Public(role) => MakerRights::Held(Caller::anonymous(Arc::new(CheckedRights::new(
-                self.permissions(&role, Variables::default())?,
-                generation,
-                now,
-            )))),
+            Root::Public(role) => {
+                let rights = CheckedRights::new(self.permissions(&role, Variables::default())?, generation, now);
+                MakerRights::Held(Box::new(Caller::anonymous(Arc::new(rights))))
+            }
             Root::User(user, roles, public) => held(self.identity_of_user(user, roles, public.as_ref(), now, generation)?),
         };
         for holder in keys.into_iter().rev() {

@@ -7,7 +7,7 @@ use super::guests::{Upgrade, carry_over};
 use super::mail::MailRequest;
 use super::password_links::is_admin;
 use super::sessions::SESSIONS_OF_USER_MAX;
-use super::types::{SignedIn, UserAnswer, hash_error, normal_email};
+use super::types::{ADMIN, SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
@@ -90,7 +90,7 @@ impl App {
                         if !connection.keep_user_alone(&user_id).await? {
                             return Ok(Outcome::Refused);
                         }
-                        let state = connection.sign_in_state(&user_id, now).await?;
+                        let state = connection.sign_in_state(&user_id, ADMIN, now).await?;
                         let holds = |state: &SignInState| !state.banned && state.password_hash.as_ref() == Some(&hash);
                         let Some(state) = state.filter(holds) else { return Ok(Outcome::Refused) };
                         if state.sessions >= SESSIONS_OF_USER_MAX {
@@ -100,14 +100,17 @@ impl App {
                             connection.delete_oldest_sessions(&user_id, now, SESSIONS_OF_USER_MAX - 1).await?;
                         }
                         session.is_bootstrap = state.awaits_claim;
+                        let mut as_admin = state.is_admin;
                         if let Some(guest) = &guest
                             && carry_over(connection, &mut context, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
                         {
                             let members = UpgradeMembers { user_id: &user_id, guest_id: guest };
                             announcer.emit(connection, Topic::UserUpgraded(members)).await?;
+                            // The user got the roles of the guest.
+                            as_admin = is_admin(connection, &user_id).await?;
                         }
                         connection.insert_session(session).await?;
-                        if is_admin(connection, &user_id).await? {
+                        if as_admin {
                             auditor.record(connection, Act::new(AuditAction::SignIn, Resource::Users, &user_id)).await?;
                         }
                         connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;

@@ -13,7 +13,7 @@ pub(crate) enum MakerRights {
     /// There is no maker, so the thing keeps its rights.
     Unlimited,
     /// The maker as a caller.
-    Held(Caller),
+    Held(Box<Caller>),
     Suspended(SuspensionReason),
 }
 
@@ -21,7 +21,7 @@ impl MakerRights {
     /// The maker as a caller. `None` if there is no maker, or if the thing is suspended.
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
-            MakerRights::Held(caller) => Some(caller.clone()),
+            MakerRights::Held(caller) => Some(Caller::clone(caller)),
             MakerRights::Unlimited | MakerRights::Suspended(_) => None,
         }
     }

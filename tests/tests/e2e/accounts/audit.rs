@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 
-use blockbase_tests::{
-    Admin, Answer, Engine, MailServer, Server, ServerBuilder, example_block, on_both_engines, pack, test_block,
-};
+use blockbase_tests::{Admin, Answer, MailServer, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
