@@ -1,15 +1,15 @@
 //! SpacetimeDB's keynote workload: transfers of money between two of many accounts. Each is an action in Rust that changes both
 //! accounts by one `data.batch`: durable, with an event for each account.
 //!
-//! The parts of its time are contenders too: a plain handler, a call that only echoes, and the same batch without a block. At
-//! the end, the accounts must have as much money as at the beginning.
+//! The parts of its time are contenders too: a plain handler, a call that only echoes, the same batch without a block, a batch of
+//! one change, and the batch on a server without events. At the end, the accounts must have as much money as at the beginning.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::guests::{Guests, Language};
+use super::guests::{Guest, Guests, Language};
 use super::{ECHOED, Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
@@ -56,6 +56,52 @@ impl Spread {
     }
 }
 
+/// A server with accounts, and a caller who may transfer their money.
+struct Bank<'c> {
+    subject: Subject<'c>,
+    caller: Side,
+    ids: Arc<Vec<Uuid>>,
+    money: i64,
+}
+
+impl<'c> Bank<'c> {
+    /// `blocks` are installed too.
+    async fn open(
+        options: &Options,
+        cluster: Option<&'c Cluster>,
+        name: &'static str,
+        environment: &[(&'static str, &'static str)],
+        blocks: &[&Guest],
+    ) -> Bank<'c> {
+        let subject = Subject::start(&options.shared.binary, cluster, name, environment).await;
+        let fields = json!([{ "name": "balance", "type": "integer", "required": true }]);
+        subject.side.post("/api/v1/objects", &json!({ "name": "account", "fields": fields })).await;
+        let ids = open_accounts(&subject.side, options.accounts as usize).await;
+        for block in blocks {
+            subject.side.install(&block.file).await;
+        }
+        subject.settle().await;
+        let caller = caller(&subject.side, &[right()]).await;
+        let money = total(&caller).await;
+        Bank { subject, caller, ids, money }
+    }
+
+    /// Batches that each change accounts. `body` gets the ids of the two accounts.
+    fn batches(&self, spread: Spread, body: fn(Uuid, Uuid) -> String) -> MakeRequest {
+        transfers(&self.caller, &self.ids, spread, "/api/v1/batch".to_owned(), body)
+    }
+
+    async fn close(self) {
+        assert_eq!(total(&self.caller).await, self.money, "the money of all accounts");
+        self.subject.end().await;
+    }
+}
+
+/// The right that a transfer needs.
+fn right() -> Value {
+    json!({ "resource": "account", "actions": ["read", "update"] })
+}
+
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     let count = grouped(f64::from(options.accounts));
     let title = format!("transfers between two of {count} accounts, {} connections", options.clients);
@@ -63,55 +109,50 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     let Some(guest) = guests.all.iter().find(|guest| guest.language == Language::Rust) else {
         return (title, Table { head, rows: Vec::new() });
     };
-    let subject = Subject::start(&options.shared.binary, cluster, "transfers", &[]).await;
-    let fields = json!([{ "name": "balance", "type": "integer", "required": true }]);
-    subject.side.post("/api/v1/objects", &json!({ "name": "account", "fields": fields })).await;
-    let ids = open_accounts(&subject.side, options.accounts as usize).await;
-    let right = json!({ "resource": "account", "actions": ["read", "update"] });
-    let permit = |manifest: &mut Value| manifest["permissions"]["data"].as_array_mut().unwrap().push(right.clone());
+    let permit = |manifest: &mut Value| manifest["permissions"]["data"].as_array_mut().unwrap().push(right());
     let new = guests.packed_as(guest, "transfers", permit);
     let reused = guests.reused(&new);
-    for guest in [&new, &reused] {
-        subject.side.install(&guest.file).await;
-    }
-    subject.settle().await;
-    let side = caller(&subject.side, std::slice::from_ref(&right)).await;
-    let money = total(&side).await;
+    let bank = Bank::open(options, cluster, "transfers", &[], &[&new, &reused]).await;
+    let silent = Bank::open(options, cluster, "silent_transfers", &[("SVC_EVENTS_ENABLED", "false")], &[]).await;
     tokio::time::sleep(REST).await;
 
-    let echo = |block: &str| always(&side, "POST", &action_path(block, "echo"), Some(ECHOED));
+    let side = &bank.caller;
+    let echo = |block: &str| always(side, "POST", &action_path(block, "echo"), Some(ECHOED));
     let mut rows = measured(
         options,
-        &side,
         "",
         vec![
-            ("GET /api/v1/me", "", always(&side, "GET", "/api/v1/me", None)),
-            ("a call that echoes, new instances", "", echo(&new.name)),
-            ("a call that echoes, reused instances", "", echo(&reused.name)),
+            ("GET /api/v1/me", "", side, always(side, "GET", "/api/v1/me", None)),
+            ("a call that echoes, new instances", "", side, echo(&new.name)),
+            ("a call that echoes, reused instances", "", side, echo(&reused.name)),
         ],
     )
     .await;
     for spread in [Spread::Uniform, Spread::Hot] {
-        let batch = transfers(&side, &ids, spread, "/api/v1/batch".to_owned(), batch_of);
-        let call = |block: &str| transfers(&side, &ids, spread, action_path(block, "transfer"), input_of);
+        let call = |block: &str| transfers(side, &bank.ids, spread, action_path(block, "transfer"), input_of);
         let contenders = vec![
-            ("the batch without a block", "", batch),
-            ("a transfer, new instances", AIM, call(&new.name)),
-            ("a transfer, reused instances", AIM, call(&reused.name)),
+            ("a batch of one change", "", side, bank.batches(spread, change_of)),
+            ("the batch without a block", "", side, bank.batches(spread, batch_of)),
+            ("the batch without a block and without events", "", &silent.caller, silent.batches(spread, batch_of)),
+            ("a transfer, new instances", AIM, side, call(&new.name)),
+            ("a transfer, reused instances", AIM, side, call(&reused.name)),
         ];
-        rows.extend(measured(options, &side, spread.name(), contenders).await);
+        rows.extend(measured(options, spread.name(), contenders).await);
     }
-    assert_eq!(total(&side).await, money, "the money of all accounts");
-    subject.end().await;
+    bank.close().await;
+    silent.close().await;
     (title, Table { head, rows })
 }
 
-/// Takes turns, and returns a row for each contender. A contender has a name, an aim, and its requests.
-async fn measured(options: &Options, side: &Side, accounts: &str, named: Vec<(&str, &str, MakeRequest)>) -> Vec<Vec<String>> {
+/// A name, an aim, a server, and the requests to it.
+type Named<'a> = (&'a str, &'a str, &'a Side, MakeRequest);
+
+/// Takes turns, and returns a row for each contender.
+async fn measured(options: &Options, accounts: &str, named: Vec<Named<'_>>) -> Vec<Vec<String>> {
     eprintln!("transfers {accounts}, {} connections", options.clients);
-    let mut contenders: Vec<_> = named.iter().map(|(_, _, make)| Contender::new(&side.address, make.clone())).collect();
+    let mut contenders: Vec<_> = named.iter().map(|(_, _, side, make)| Contender::new(&side.address, make.clone())).collect();
     take(&mut contenders, options.clients, options.seconds).await;
-    let row = |((name, aim, _), contender): (&(&str, &str, MakeRequest), &Contender)| {
+    let row = |((name, aim, ..), contender): (&Named<'_>, &Contender)| {
         let mut row = vec![(*name).to_owned(), accounts.to_owned()];
         row.extend(contender.cells());
         // The server is busy all the time, so the rates show the cost of a request.
@@ -154,14 +195,21 @@ fn input_of(from: Uuid, to: Uuid) -> String {
     format!(r#"{{"from":"{from}","to":"{to}","amount":1}}"#)
 }
 
+/// An operation of a batch that changes an account.
+fn operation(id: Uuid, operator: &str, amount: u32) -> String {
+    format!(r#"{{"op":"update","object":"account","id":"{id}","values":{{"balance":{{"{operator}":{amount}}}}}}}"#)
+}
+
+/// One of the two changes. Its amount is 0, so that no money is made.
+fn change_of(from: Uuid, _: Uuid) -> String {
+    format!(r#"{{"operations":[{}]}}"#, operation(from, "$dec", 0))
+}
+
 /// What the action does, as a batch. The lower id comes first there too.
 fn batch_of(from: Uuid, to: Uuid) -> String {
-    let operation = |id: Uuid, operator: &str| {
-        format!(r#"{{"op":"update","object":"account","id":"{id}","values":{{"balance":{{"{operator}":1}}}}}}"#)
-    };
     let (first, second) = match from < to {
-        true => (operation(from, "$dec"), operation(to, "$inc")),
-        false => (operation(to, "$inc"), operation(from, "$dec")),
+        true => (operation(from, "$dec", 1), operation(to, "$inc", 1)),
+        false => (operation(to, "$inc", 1), operation(from, "$dec", 1)),
     };
     format!(r#"{{"operations":[{first},{second}]}}"#)
 }
@@ -178,6 +226,14 @@ mod tests {
             let hot = pairs.iter().filter(|(from, to)| (*from).max(*to) < HOT_ACCOUNTS).count();
             assert!((least..=most).contains(&hot), "{}: {hot}", spread.name());
         }
+    }
+
+    #[test]
+    fn a_change_alone_makes_no_money() {
+        let batch: Value = serde_json::from_str(&change_of(Uuid::from_u128(1), Uuid::from_u128(2))).unwrap();
+        let change =
+            json!({ "op": "update", "object": "account", "id": Uuid::from_u128(1), "values": { "balance": { "$dec": 0 } } });
+        assert_eq!(batch, json!({ "operations": [change] }));
     }
 
     #[test]

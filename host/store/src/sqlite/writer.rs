@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
+use super::checkpoints::Checkpoints;
 use super::transaction::{SchemaState, batch};
 use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
@@ -43,12 +44,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, on_commit: OnCommit, schema: Arc<SchemaState>) -> Result<Writer, String> {
+    pub(super) fn start(
+        connection: Connection,
+        on_commit: OnCommit,
+        schema: Arc<SchemaState>,
+        mut checkpoints: Checkpoints,
+    ) -> Result<Writer, String> {
         let queue = Arc::new(Queue::new());
         let jobs = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || work(connection, &jobs, &on_commit, &schema))
+            .spawn(move || work(connection, &jobs, &on_commit, &schema, &mut checkpoints))
             .map_err(|error| format!("The writer thread cannot be started: {error}"))?;
         Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
     }
@@ -78,7 +84,7 @@ impl Writer {
     }
 }
 
-fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState) {
+fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState, checkpoints: &mut Checkpoints) {
     // When the thread ends for any reason, no caller may wait for it any more.
     let _closed = queue.close_on_drop();
     let mut held_back = None;
@@ -86,9 +92,18 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
         if !job.is_wanted() {
             continue;
         }
-        match job.is_schema() {
-            false => held_back = commit(&mut connection, job, Some(queue), on_commit, schema),
+        let is_committed = match job.is_schema() {
+            false => {
+                let (is_committed, next) = commit(&mut connection, job, Some(queue), on_commit, schema);
+                held_back = next;
+                is_committed
+            }
             true => change_schema(&mut connection, job, on_commit, schema),
+        };
+        match is_committed {
+            true => checkpoints.after_commit(&connection),
+            // There may be no room for a longer log. A copied log needs no more room, because it begins anew.
+            false => checkpoints.copy_now(&connection),
         }
     }
     // The connection that closes last copies the log into the file.
@@ -96,13 +111,16 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
 }
 
 /// Runs a change of the schema. Foreign keys are off, because dropping a table would delete its rows first. They can only be turned off
-/// between transactions.
-fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
+/// between transactions. Returns whether it was committed.
+fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) -> bool {
     let off = batch(connection, "PRAGMA foreign_keys = OFF");
-    match off {
-        Ok(()) => drop(commit(connection, job, None, on_commit, schema)),
-        Err(error) => job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error))),
-    }
+    let is_committed = match off {
+        Ok(()) => commit(connection, job, None, on_commit, schema).0,
+        Err(error) => {
+            job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error)));
+            false
+        }
+    };
     let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
         Inner::Sqlite(driver) => driver.pragma_query_value(None, "foreign_keys", |row| row.get::<_, bool>(0)).map_err(db_error),
         Inner::Postgres(_) => Ok(true),
@@ -113,17 +131,18 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }
+    is_committed
 }
 
-/// Commits a job together with jobs that wait in the queue, if it may share a commit. If the queue has a job that needs a
-/// separate commit, returns that job.
+/// Commits a job together with jobs that wait in the queue, if it may share a commit. Returns whether they were committed. If the
+/// queue has a job that needs a separate commit, also returns that job.
 fn commit(
     connection: &mut Connection,
     first: Box<dyn Job>,
     queue: Option<&Queue>,
     on_commit: &OnCommit,
     schema: &SchemaState,
-) -> Option<Box<dyn Job>> {
+) -> (bool, Option<Box<dyn Job>>) {
     connection.effects = Effects::default();
     let before = schema.0.load(Ordering::Relaxed);
     let (mut jobs, mut held_back) = (vec![first], None);
@@ -153,7 +172,7 @@ fn commit(
     for job in jobs {
         job.answer(failure.as_ref());
     }
-    held_back
+    (failure.is_none(), held_back)
 }
 
 /// Runs the first job, and then the jobs that waited when it began.
@@ -219,6 +238,7 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
         effects.counts.truncate(counts);
         effects.search.truncate(search);
         effects.schema_version = schema_version;
+        effects.object_states.clear();
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
@@ -326,7 +346,8 @@ mod tests {
             let on_commit: OnCommit = Arc::new(move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
+            let schema = SchemaState(AtomicI64::new(2));
+            work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &schema, &mut Checkpoints::default());
             for answer in answers {
                 answer.blocking_recv().expect("an answer").expect("a commit");
             }
@@ -377,6 +398,33 @@ mod tests {
     }
 
     #[test]
+    fn a_job_holds_an_object_as_the_jobs_before_it_left_it() {
+        let session = Session::open(Path::new(":memory:"), true).expect("a database");
+        let tables = "CREATE TABLE svc_objects (id INTEGER PRIMARY KEY, revision INTEGER); INSERT INTO svc_objects VALUES (1, 5); \
+                      CREATE TABLE svc_versions (name TEXT, version INTEGER); INSERT INTO svc_versions VALUES ('subscriptions', 7)";
+        session.execute_batch(tables).expect("the tables");
+        let mut connection = Connection::new(Inner::Sqlite(session));
+        batch(&mut connection, "BEGIN IMMEDIATE").expect("a transaction");
+        let seen: Arc<Mutex<Vec<i64>>> = Arc::default();
+        for (raises, fails) in [(false, false), (true, false), (false, false), (true, true), (false, false)] {
+            let of_job = Arc::clone(&seen);
+            let (mut job, _answer) = queued(move |connection| {
+                Box::pin(async move {
+                    connection.hold_object(1).await?;
+                    if raises {
+                        connection.raise_version("subscriptions").await?;
+                    }
+                    let held = connection.hold_object(1).await?;
+                    of_job.lock().extend(held.map(|held| held.subscriptions_version));
+                    if fails { Err(Error::internal("the job fails")) } else { Ok(0) }
+                })
+            });
+            run_one(&mut connection, job.as_mut()).expect("a savepoint");
+        }
+        assert_eq!(*seen.lock(), [7, 8, 8, 9, 8]);
+    }
+
+    #[test]
     fn where_one_job_finds_no_room_all_of_its_commit_are_told_so() {
         let session = Session::open(Path::new(":memory:"), true).expect("a database");
         session.execute_batch("CREATE TABLE t (b BLOB)").expect("a table");
@@ -388,7 +436,8 @@ mod tests {
         }
         queue.close();
         let on_commit: OnCommit = Arc::new(|_| {});
-        work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
+        let schema = SchemaState(AtomicI64::new(2));
+        work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &schema, &mut Checkpoints::default());
         for answer in [first, second] {
             let error = answer.blocking_recv().expect("an answer").expect_err("no room");
             assert_eq!(error.code, Code::StorageFull);
