@@ -12,7 +12,7 @@ mod seek;
 mod write;
 mod writer;
 
-pub use found::{Attempt, Found, first_of_list, first_of_part, keys_of_page};
+pub use found::{Attempt, Found, first_of_list, first_of_part, keys_of_page, list_of_first, part_of_first};
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{

@@ -16,6 +16,7 @@ const ID_COLUMN: usize = 0;
 
 /// The number of bytes that one request may still read and show. If several records refer to a record, it is read once and shown
 /// with each of them.
+#[derive(Clone)]
 pub(crate) struct Budget {
     read: usize,
     shown: usize,

@@ -6,7 +6,7 @@ use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, RelatedBy, SearchBy, Selection};
-use blockbase_query::sql::{Attempt, Found, Sample};
+use blockbase_query::sql::{Attempt, Found, Sample, Statement};
 use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
 use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax};
@@ -172,6 +172,47 @@ async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option
     Ok(Some(Found::Places(rows.iter().map(|row| row.integer(0)).collect::<Result<_, DbError>>()?)))
 }
 
+/// Reads the JSON of a page. `first` is tried before the list's own statement.
+async fn read_json(
+    connection: &mut Connection,
+    plan: &ListPlan,
+    columns: &[&Column],
+    first: Option<Attempt>,
+    list: impl FnOnce() -> Statement + Send,
+    bytes_max: usize,
+) -> Result<blockbase_store::Page, DbError> {
+    let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX);
+    if let Some(Attempt { statement, rows: needed }) = first {
+        let page = connection.fetch_json(statement, columns, rows_max, bytes_max).await?;
+        if page.count + usize::from(page.has_more) >= needed {
+            return Ok(page);
+        }
+    }
+    connection.fetch_json(list(), columns, rows_max, bytes_max).await
+}
+
+/// Reads the records of a page or of a part of a list, of which the first `counted` count. `first` is tried before the list's own
+/// statement.
+async fn read_records(
+    connection: &mut Connection,
+    plan: &ListPlan,
+    columns: &[&Column],
+    first: Option<Attempt>,
+    list: impl FnOnce() -> Statement + Send,
+    (budget, counted): (&mut Budget, usize),
+) -> Result<Vec<Record>, DbError> {
+    let hidden = plan.hidden.len();
+    if let Some(Attempt { statement, rows: needed }) = first {
+        let mut left = budget.clone();
+        let records = left.fetch(connection, statement, columns, hidden, counted).await?;
+        if records.len() >= needed {
+            *budget = left;
+            return Ok(records);
+        }
+    }
+    budget.fetch(connection, list(), columns, hidden, counted).await
+}
+
 /// Decides how a statement that may need all rows of the selection judges a condition on related rows.
 pub(crate) async fn related_by(connection: &mut Connection, object: &Object, selection: &Selection) -> Result<RelatedBy> {
     let Some(statement) = sql::sample(connection.dialect(), object, selection) else { return Ok(RelatedBy::List) };
@@ -226,27 +267,28 @@ pub(crate) async fn run_list(
 ) -> Result<Option<Page>> {
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
-    let paging = plan.paging;
+    let (paging, dialect) = (plan.paging, connection.dialect());
     let (mut plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let mut found = found_by_keys(connection, &plan).await?;
     if found.is_none() {
-        found = found_first(connection, &plan, sql::first_of_list(connection.dialect(), &plan)).await?;
+        found = found_first(connection, &plan, sql::first_of_list(dialect, &plan)).await?;
     }
     let by = match found {
         Some(_) => None,
         None => Some(judged(connection, &mut plan).await?),
     };
-    let statement = sql::list(connection.dialect(), &plan, found.as_ref());
+    let (first, list) = (sql::list_of_first(dialect, &plan), || sql::list(dialect, &plan, found.as_ref()));
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
         true => {
-            let page = connection.fetch_json(statement, &columns, rows_max, bytes_max).await.map_err(on)?;
+            let page = read_json(connection, &plan, &columns, first, list, bytes_max).await.map_err(on)?;
             (page.rows, page.count, page.has_more, page.tail)
         }
         false => {
             let mut budget = Budget::new(bytes_max);
-            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len(), rows_max).await.map_err(on)?;
+            let records = read_records(connection, &plan, &columns, first, list, (&mut budget, rows_max)).await;
+            let mut records = records.map_err(on)?;
             let has_more = records.len() > rows_max;
             records.truncate(rows_max);
             let (count, kept) = (records.len(), records.first().and_then(Record::total));
@@ -259,7 +301,7 @@ pub(crate) async fn run_list(
     if !plan.with_count {
         return Ok(Some(page(None, has_more)));
     }
-    let counts_with_page = plan.counts_with_page(connection.dialect());
+    let counts_with_page = plan.counts_with_page(dialect);
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
     } else if (counts_with_page || !counted.is_everything()) && count < rows_max && (count > 0 || paging.offset == 0) {
@@ -368,10 +410,10 @@ pub(crate) async fn run_by_cursor(
         if known.is_none() && by.is_none() {
             by = Some(judged(connection, &mut plan).await?);
         }
-        let statement = sql::list_part(dialect, &plan, &part, left, known);
-        let of_page = rows_max - records.len();
-        let found = budget.fetch(connection, statement, &columns, plan.hidden.len(), of_page).await;
-        records.extend(found.map_err(|error| error.on(object))?);
+        let (attempt, of_page) = (sql::part_of_first(dialect, &plan, &part, left), rows_max - records.len());
+        let list = || sql::list_part(dialect, &plan, &part, left, known);
+        let read = read_records(connection, &plan, &columns, attempt, list, (&mut budget, of_page)).await;
+        records.extend(read.map_err(|error| error.on(object))?);
     }
     let has_more_between = records.len() > rows_max;
     records.truncate(rows_max);

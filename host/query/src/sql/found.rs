@@ -1,6 +1,6 @@
-//! On SQLite: what is found about the rows of a page by small statements, before the rows are read.
+//! What small statements find about a page with a condition on related rows, before a statement for all cases reads it.
 //!
-//! These statements are for pages with a condition on related rows. There are two, one after the other:
+//! On SQLite, there are two small statements, one after the other. They find keys or places, by which the rows are read:
 //!
 //! - If an index finds the related rows of such a condition, the keys to which they lead are read. If there are few keys, they
 //!   lead to the page. If they are foreign keys, the page is a merge: the index of the foreign key has the rows of each key in the
@@ -11,6 +11,10 @@
 //!
 //! If neither finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one
 //! statement chooses between further ways while it runs ([`super::related`]).
+//!
+//! On Postgres, indexes and statistics lead to few rows. If no index leads to them, one small statement judges the first rows,
+//! as on SQLite, and reads those of the page at once. Its plan is the same for all values, so Postgres makes it once for each
+//! connection. To plan the statement for all cases takes longer than reading a page.
 
 use blockbase_schema::{Object, RelationShape, system};
 use uuid::Uuid;
@@ -18,7 +22,8 @@ use uuid::Uuid;
 use super::param::{Param, Statement};
 use super::read::{limit_of, order_keys, rows_at_places};
 use super::related::{
-    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_links, is_plain, is_repeatable, lead_of_page, leads, parts_of,
+    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_index, is_led_by_links, is_plain, is_repeatable, lead_of_page,
+    leads, parts_of,
 };
 use super::sample::sampled;
 use super::writer::{Place, Way, Writer};
@@ -38,6 +43,8 @@ const ROW_KEYS_MAX: usize = 100;
 const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 60;
+/// The same on Postgres, where no sample leads to a page that is full a little later.
+const READ_ROWS_TO_MANY_MAX: i64 = 100;
 
 /// What was found about the rows of a page.
 #[derive(Debug)]
@@ -84,8 +91,9 @@ pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     Some(Attempt { statement: writer.finish(), rows })
 }
 
-/// Judges the first rows in the order of a page. The statement returns the rowids of those that meet all conditions. They are the
-/// page only if it returns [`Attempt::rows`] of them. `None` if they cannot be the page, or if this is not the best way to it.
+/// On SQLite: judges the first rows in the order of a page. The statement returns the rowids of those that meet all conditions.
+/// They are the page only if it returns [`Attempt::rows`] of them. `None` if they cannot be the page, or if this is not the best
+/// way to it.
 pub fn first_of_list(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     first_rows(dialect, plan, &Part::default(), limit_of(plan))
 }
@@ -100,12 +108,8 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
-    let most = match conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
-        true => FIRST_ROWS_MAX,
-        false => FIRST_ROWS_TO_MANY_MAX,
-    };
-    if limit.saturating_add(offset) > most || !is_in_order_of_index(plan) || is_led_by_links(object, conditions) {
+    let (most, offset) = judged_rows(plan, limit, FIRST_ROWS_TO_MANY_MAX)?;
+    if is_led_by_links(object, conditions) {
         return None;
     }
     let mut writer = Writer::of_page(dialect, plan);
@@ -128,6 +132,56 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
 
+/// On Postgres: judges the first rows in the order of a page, and reads those that meet all conditions. They are the page only if
+/// the statement returns [`Attempt::rows`] of them. `None` if they cannot be the page, if indexes lead to few rows, or if the
+/// total is counted with the page.
+pub fn list_of_first(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
+    read_first(dialect, plan, &Part::default(), limit_of(plan))
+}
+
+/// Does the same for at most `rows_max` rows of a part of a list.
+pub fn part_of_first(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize) -> Option<Attempt> {
+    read_first(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX))
+}
+
+fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Option<Attempt> {
+    let (object, selection) = (&plan.object, &plan.selection);
+    let conditions = &selection.conditions;
+    let follows_relations = conditions.iter().any(|part| part.relations().next().is_some());
+    let is_led = selection.scope != Scope::All || conditions.iter().any(|part| is_led_by_index(object, part));
+    if dialect != Dialect::Postgres || plan.counts_with_page(dialect) || !follows_relations || is_led || is_searched(plan) {
+        return None;
+    }
+    let (most, offset) = judged_rows(plan, limit, READ_ROWS_TO_MANY_MAX)?;
+    let mut writer = Writer::of_page(dialect, plan);
+    writer.begin_at(plan, part);
+    let keys = order_keys(dialect, plan, part, plan.order.len());
+    let table = quote(object.name());
+    writer.sql.push_str("SELECT ");
+    writer.columns(object, plan.columns.iter().chain(&plan.hidden).copied());
+    writer.sql.push_str(&format!(" FROM (SELECT * FROM {table}"));
+    let beginning: Vec<String> = writer.beginning.iter().cloned().collect();
+    writer.where_clause(&beginning);
+    // All numbers are in the text. With parameters, Postgres would expect other costs of a plan for all values.
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {most}) AS {table}"));
+    let tests = writer.conditions_by(object, conditions, Way::OnlyByRow);
+    writer.where_clause(&tests);
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {limit} OFFSET {offset}"));
+    Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
+}
+
+/// The number of first rows that are judged for a page with at most `limit` rows, and the number of rows that the page skips.
+/// `None` if the page cannot be among the first rows. `to_many_max` is the first number if a row can have any number of related
+/// rows.
+fn judged_rows(plan: &ListPlan, limit: i64, to_many_max: i64) -> Option<(i64, i64)> {
+    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
+    let most = match plan.selection.conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
+        true => FIRST_ROWS_MAX,
+        false => to_many_max,
+    };
+    (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some((most, offset))
+}
+
 /// Whether a relation leads to one row at most, and each relation of the condition on that row as well.
 fn leads_to_one(related: &Related) -> bool {
     matches!(related.shape, RelationShape::Forward { .. }) && related.condition.relations().all(leads_to_one)
@@ -135,14 +189,17 @@ fn leads_to_one(related: &Related) -> bool {
 
 /// The place, among the conditions, of the one on related rows that leads to a page.
 fn led_by(dialect: Dialect, plan: &ListPlan) -> Option<usize> {
-    let (object, selection) = (&plan.object, &plan.selection);
-    let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
-    let parts = &selection.conditions;
-    let is_masked = matches!(selection.scope, Scope::Seen(_));
-    if dialect != Dialect::Sqlite || is_searched || is_masked || !is_repeatable(parts) {
+    let parts = &plan.selection.conditions;
+    let is_masked = matches!(plan.selection.scope, Scope::Seen(_));
+    if dialect != Dialect::Sqlite || is_searched(plan) || is_masked || !is_repeatable(parts) {
         return None;
     }
-    lead_of_page(object, parts)
+    lead_of_page(&plan.object, parts)
+}
+
+/// Whether the search index may lead to the rows.
+fn is_searched(plan: &ListPlan) -> bool {
+    plan.selection.search.is_some() || plan.selection.indexed_term(&plan.object).is_some()
 }
 
 /// The same, and the condition itself, if it is on one relation.

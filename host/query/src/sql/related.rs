@@ -4,9 +4,11 @@
 //! This way is good for few rows, and for a page that is full after few rows. *By list*: the keys of all related rows that meet
 //! the condition are found once, and each row is looked up among them. This way is good for many rows, and for few related rows.
 //!
-//! Postgres knows from its statistics how many rows there are, and turns EXISTS into a list by itself. SQLite does neither: it
-//! tests an EXISTS row by row, and makes the complete list of an IN before the first row. So the statements for SQLite contain
-//! both ways and small probes, and choose a way while they run:
+//! Postgres knows from its statistics how many rows there are, and turns EXISTS into a list by itself. It can only do this well
+//! if it knows the values of the conditions, so most statements are planned for their values ([`Writer::planned_for_values`]).
+//!
+//! SQLite does neither: it tests an EXISTS row by row, and makes the complete list of an IN before the first row. So the
+//! statements for SQLite contain both ways and small probes, and choose a way while they run:
 //!
 //! - A statement that needs all rows makes lists, unless a sample has shown that all rows are judged in less time by row
 //!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no
@@ -105,7 +107,18 @@ impl Writer {
         let parts = &selection.conditions;
         let are_seen = matches!(selection.scope, Scope::Seen(_));
         let is_by_row = selection.related_by == RelatedBy::Row;
-        if self.dialect == Dialect::Postgres || self.looks_at_few || are_seen || is_by_row || parts.iter().all(is_plain) {
+        if self.looks_at_few || parts.iter().all(is_plain) {
+            return self.conditions_by(object, parts, Way::ByRow);
+        }
+        if self.dialect == Dialect::Postgres {
+            let mut tests = self.conditions_by(object, parts, Way::ByRow);
+            // If indexes lead to linked rows, to plan the statement again takes longer than to run it.
+            if !is_led_by_links(object, parts) {
+                tests.push(self.planned_for_values());
+            }
+            return tests;
+        }
+        if are_seen || is_by_row {
             return self.conditions_by(object, parts, Way::ByRow);
         }
         if selection.search.is_some() || selection.indexed_term(object).is_some() {
@@ -125,6 +138,18 @@ impl Writer {
         let lead = if is_led { None } else { leading(parts) };
         let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
         self.conditions_each_by(object, parts, by)
+    }
+
+    /// Writes a test that is always true. It makes Postgres plan the statement for its values each time.
+    ///
+    /// After five executions, Postgres compares the expected costs of these plans with that of one plan for all values. That one
+    /// guesses the share of the related rows that meet a condition, and takes a tenth of the rows as the limit of a page. So it
+    /// often seems to cost less, and then took up to ten times as long. With its value, this test disappears before the statement
+    /// is planned. In a plan for all values, the test has a subquery with an extreme expected cost. If such a plan runs at all,
+    /// `LIMIT 0` prevents the subquery from reading anything.
+    fn planned_for_values(&mut self) -> String {
+        let holds = self.bind(Param::from(true));
+        format!("({holds} OR (SELECT count(*) FROM generate_series(1, 1000000000000) LIMIT 0) IS NULL)")
     }
 
     /// Writes the tests for a page of SQLite in the order of an index.
@@ -263,7 +288,7 @@ impl Writer {
         parts.flat_map(|(place, part)| self.conditions_by(object, std::slice::from_ref(part), by(place))).collect()
     }
 
-    fn conditions_by(&mut self, object: &Object, parts: &[Condition], way: Way) -> Vec<String> {
+    pub(super) fn conditions_by(&mut self, object: &Object, parts: &[Condition], way: Way) -> Vec<String> {
         self.by(way, |writer| parts.iter().map(|part| writer.condition(&Place::of(object), part)).collect())
     }
 
@@ -299,7 +324,8 @@ impl Writer {
         let by_list =
             |writer: &mut Writer| writer.by(Way::ByList, |writer| writer.listed(place, related, &condition, negated, leads));
         match (self.way, related.shape) {
-            (Way::ByRow, _) | (Way::Page, RelationShape::Forward { .. }) => by_row(self),
+            (Way::ByRow | Way::OnlyByRow, _) => self.exists(place, related, &condition, negated),
+            (Way::Page, RelationShape::Forward { .. }) => by_row(self),
             (Way::ByList | Way::TestedByList, _) => by_list(self),
             (Way::FirstByRow | Way::Page, _) => {
                 let (by_row, by_list) = (by_row(self), by_list(self));
@@ -427,9 +453,14 @@ impl Writer {
             (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
-        // SQLite joins the rows of an EXISTS that has no limit. Then an OFFSET skips joined rows instead of rows.
-        let limit = if self.dialect == Dialect::Sqlite && self.skips_rows { " LIMIT 1" } else { "" };
-        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{limit})")
+        let end = match self.dialect {
+            // SQLite joins the rows of an EXISTS that has no limit. Then an OFFSET skips joined rows instead of rows.
+            Dialect::Sqlite if self.skips_rows => " LIMIT 1",
+            // Postgres never turns a subquery with OFFSET into a list.
+            Dialect::Postgres if self.way == Way::OnlyByRow => " OFFSET 0",
+            _ => "",
+        };
+        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{end})")
     }
 
     /// The column that leads from a row to the related rows, as a subquery names it.
@@ -535,6 +566,14 @@ pub(super) fn leads(object: &Object, condition: &Condition) -> bool {
         Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| leads(object, part)),
         Condition::Related(related) => !is_negated(related),
         condition => is_indexed(object, condition),
+    }
+}
+
+/// Whether indexes alone lead to the rows that meet a condition: those of the object, and those of related objects.
+pub(super) fn is_led_by_index(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Related(related) => !is_negated(related) && is_found_by_index(condition),
+        condition => is_plain(condition) && leads(object, condition),
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     ByRow,
+    /// By row, in a form that Postgres does not turn into a list.
+    OnlyByRow,
     ByList,
     /// By list, but the list does not lead to the rows.
     TestedByList,

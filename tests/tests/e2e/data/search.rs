@@ -66,6 +66,7 @@ pub(crate) fn with_values(dialect: Dialect, statement: Statement) -> String {
             Param::Text(Some(text)) => format!("'{}'", text.replace('\'', "''")),
             Param::Integer(Some(number)) => number.to_string(),
             Param::BigInteger(Some(number)) => number.to_string(),
+            Param::Boolean(Some(value)) => value.to_string(),
             Param::Uuid(Some(id)) => format!("'{id}'"),
             Param::Datetime(Some(millis)) => format!("'{}'", time::format_datetime(*millis)),
             other => panic!("{other:?}"),

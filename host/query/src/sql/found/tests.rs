@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::access::Scope;
 use crate::condition::Condition;
 use crate::sql::related::tests::{bound, planned};
-use crate::sql::{Found, first_of_list, keys_of_page, list};
+use crate::sql::{Found, first_of_list, keys_of_page, list, list_of_first};
 use crate::{Dialect, Param};
 
 const SQLITE: Dialect = Dialect::Sqlite;
@@ -133,4 +133,51 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
     let text = bound(SQLITE, list(SQLITE, &plan, Some(&Found::Places(vec![3, 1]))));
     assert!(text.contains("FROM (SELECT value AS svc_place FROM json_each(?1)) AS svc_page CROSS JOIN \"task\""), "{text}");
     assert!(!text.contains("ORDER BY") && !text.contains("EXISTS"), "{text}");
+}
+
+#[test]
+fn postgres_reads_a_page_among_its_first_rows() {
+    let first = |dialect: Dialect, object: &str, condition: Value, sort: &str| {
+        let attempt = list_of_first(dialect, &planned(object, condition, sort))?;
+        Some((bound(dialect, attempt.statement), attempt.rows))
+    };
+    let some = json!({ "task_by_project": { "some": { "state": "x" } } });
+    for (object, condition, sort, judged, tests) in [
+        ("task", json!({ "project": { "state": "x" } }), "", 250, 1),
+        ("task", json!({ "state": "x", "project": { "kind": { "neq": 1 } } }), "kind", 250, 1),
+        ("task", json!({ "project.code": { "neq": "x" } }), "", 250, 0),
+        ("task", json!({ "project": { "state": "x" }, "tags": { "none": { "kind": 1 } } }), "", 100, 2),
+        ("task", json!({ "project": some }), "", 100, 2),
+        ("project", some.clone(), "", 100, 1),
+    ] {
+        let (read, rows) = first(Dialect::Postgres, object, condition.clone(), sort).expect("first rows");
+        assert_eq!(rows, 26);
+        // The first rows are taken before any test, and no test can become a list of all related rows.
+        assert!(read.contains(&format!(" FROM (SELECT * FROM \"{object}\" ORDER BY ")), "{read}");
+        assert!(read.contains(&format!(" LIMIT {judged}) AS \"{object}\" WHERE ")), "{read}");
+        assert_eq!((read.matches("EXISTS (").count(), read.matches(" OFFSET 0)").count()), (tests, tests), "{read}");
+        assert!(read.ends_with(" DESC LIMIT 26 OFFSET 0") || sort == "kind", "{read}");
+        assert!(!read.contains("generate_series"), "{read}");
+        assert!(first(SQLITE, object, condition.clone(), sort).is_none());
+        assert!(first_of_list(Dialect::Postgres, &planned(object, condition, sort)).is_none());
+    }
+    // An index leads to few rows, or no relation is followed, or the order has no index.
+    for (condition, sort) in [
+        (json!({ "project": { "kind": 1 } }), ""),
+        (json!({ "project": { "code": "x" } }), ""),
+        (json!({ "kind": 1, "project": { "state": "x" } }), ""),
+        (json!({ "tags": { "some": { "kind": 1, "state": "x" } } }), ""),
+        (json!({ "state": "x" }), ""),
+        (json!({ "project": { "state": "x" } }), "state"),
+    ] {
+        assert!(first(Dialect::Postgres, "task", condition.clone(), sort).is_none(), "{condition} {sort}");
+    }
+    // The page has to be among the judged rows, and its total is counted by another statement.
+    let mut plan = planned("task", json!({ "project": { "state": "x" } }), "");
+    plan.paging.offset = 224;
+    assert!(list_of_first(Dialect::Postgres, &plan).is_some_and(|attempt| attempt.statement.sql.ends_with(" OFFSET 224")));
+    plan.paging.offset = 225;
+    assert!(list_of_first(Dialect::Postgres, &plan).is_none());
+    (plan.paging.offset, plan.with_count) = (0, true);
+    assert!(list_of_first(Dialect::Postgres, &plan).is_none());
 }

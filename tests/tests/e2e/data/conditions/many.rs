@@ -102,9 +102,13 @@ async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &
     if !is_right || !numbers(&by_cursor.json()).iter().eq(ascending.iter().take(25)) {
         return Some(format!("\n  {object} {condition}, by cursor: not {}", by_cursor.text));
     }
-    for (query, offset) in
-        [("count=none&sort=number", 0), ("sort=number", 40), ("sort=number", 5_400), ("count=none&sort=text,number", 0)]
-    {
+    for (query, offset) in [
+        ("count=none&sort=number", 0),
+        ("count=none&sort=number", 30),
+        ("sort=number", 40),
+        ("sort=number", 5_400),
+        ("count=none&sort=text,number", 0),
+    ] {
         let answer = admin.get(&format!("{path}&{query}&limit=25&offset={offset}")).await;
         let found: Vec<usize> = numbers(&answer.json());
         let mut ordered = ascending.clone();
