@@ -191,7 +191,7 @@ impl ActsLater for MadeBlocks {
                     id: row.name,
                     maker: row.maker,
                     stored: row.suspension.map(|suspension| suspension.reason),
-                    needs: Box::new(move |app, maker| app.check_consent(&app.registry(), maker, &manifest)),
+                    needs: Box::new(move |app, registry, maker| app.check_consent(registry, maker, &manifest)),
                 });
             }
             Ok(kept)
