@@ -29,7 +29,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new};
+use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new, others_may_ask};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,9 +382,9 @@ impl Onlooker<'_> {
             .await
     }
 
-    /// The decision that other streams share. `None` if the event is not new. A decision about a part of a condition needs an
-    /// additional read, and one about a reader is for the streams of this reader only. So with `for_others` the result is also
-    /// `None` if there is no other stream that could use it.
+    /// The decision that other streams share. `None` if the event is not new, or if the condition is too large. A decision about
+    /// a part of a condition needs an additional read, and few streams can use one about a reader. So with `for_others` the
+    /// result is also `None` if no other stream is open that could use it.
     fn shared_decision(
         &self,
         schema: i64,
@@ -398,11 +398,12 @@ impl Onlooker<'_> {
             return None;
         }
         let generation = self.app.identities.generation();
-        let question = ImageQuestion { schema, generation, image, condition: condition.clone() };
+        let question = ImageQuestion::about(schema, generation, image, condition)?;
         let decisions = self.app.feed().decisions();
-        match for_others && self.app.streams_open_and_max().0 <= 1 {
-            true => decisions.known(event.seq, &question),
-            false => decisions.of(event.seq, event.occurred_at, now, question),
+        let (open, of_reader) = (self.app.streams_open_and_max().0, || self.app.streams.held(self.caller.quota_owner()));
+        match !for_others || others_may_ask(condition.audience(), open, of_reader) {
+            true => decisions.of(event.seq, event.occurred_at, now, question),
+            false => decisions.known(event.seq, &question),
         }
     }
 }
