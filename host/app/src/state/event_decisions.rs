@@ -209,6 +209,11 @@ impl EventDecisions {
             return Some(Arc::clone(known));
         }
         let decision = event.add(hash, question)?;
+        while events.len() > EVENTS_MAX
+            || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
+        {
+            removed.extend(events.pop_first());
+        }
         let count = |events: &BTreeMap<i64, OfEvent>| events.values().map(OfEvent::len).sum::<usize>();
         // Fewer streams need the personal decisions. So readers with such conditions do not displace what many streams share.
         let mut excess = count(&events).saturating_sub(DECISIONS_OF_ALL_MAX);
@@ -219,10 +224,7 @@ impl EventDecisions {
             excess = excess.saturating_sub(event.personal.len());
             removed_personal.append(&mut event.personal);
         }
-        while events.len() > EVENTS_MAX
-            || count(&events) > DECISIONS_OF_ALL_MAX
-            || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
-        {
+        while count(&events) > DECISIONS_OF_ALL_MAX {
             removed.extend(events.pop_first());
         }
         Some(decision)
@@ -282,9 +284,8 @@ mod tests {
     fn personal_decisions_take_no_place_of_common_ones() {
         let mine = of_team(r#"{"team":{"name":"$user.id"}}"#);
         let decisions = EventDecisions::default();
-        let of = |seq, schema, condition: &Condition| {
-            decisions.of(seq, 0, 0, ImageQuestion { schema, ..question(condition.clone()) })
-        };
+        let of =
+            |seq, schema, condition: &Condition| decisions.of(seq, 0, 0, ImageQuestion { schema, ..question(condition.clone()) });
         for schema in 0..PERSONAL_MAX as i64 {
             assert!(of(0, schema, &mine).is_some());
         }
