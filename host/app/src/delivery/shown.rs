@@ -2,14 +2,15 @@
 //! use it.
 //!
 //! For grants without conditions, the object and the creator of its record decide. Every event has both. For grants with
-//! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights and the
-//! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
-//! of a condition that cannot be decided counts as false.
+//! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights are the
+//! present ones. An image that the reader may not see is null, and then the difference is null too. A part of a condition that
+//! cannot be decided counts as false.
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
-//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. If a
-//! condition on related rows names the reader, these rows are read once for each reader. If it names the present moment, each
-//! stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
+//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. They are
+//! then as they were when the first stream looked, at most two seconds after the event. For everybody else they are the present
+//! ones. If a condition on related rows names the reader, these rows are read once for each reader. If it names the present
+//! moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -358,7 +359,7 @@ impl Onlooker<'_> {
         Ok(meets)
     }
 
-    /// Whether a record's image meets a condition, by the related rows as they are now.
+    /// Whether a record's image meets a condition, by the present related rows.
     async fn read_related_rows(
         &self,
         registry: &Registry,
