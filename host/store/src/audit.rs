@@ -50,8 +50,8 @@ pub struct AuditFilter {
 
 macro_rules! audit_columns {
     () => {
-        "id, acted_at, actor, credential, address, action, resource, target, state_before, state_after, request_id, subject, counted, \
-         times"
+        "id, acted_at, actor, credential, address, action, resource, target, state_before, state_after, request_id, subject, \
+         counted, times"
     };
 }
 

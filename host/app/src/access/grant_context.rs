@@ -16,11 +16,12 @@ impl App {
         GrantContext { registry, now: self.clock.now(), shapes: &self.shapes }
     }
 
-    /// The registry of the schema that a transaction sees. If another instance has just added a field, this instance may not know
-    /// the field yet. A grant that lists it would seem to list a field that is gone, and nobody would need its rights.
+    /// The registry of the schema that a transaction sees. If a field was added a moment ago, by this instance or another one,
+    /// the registry in memory may not have the field yet. A grant that lists it would seem to list a field that is gone, and
+    /// nobody would need its rights.
     pub(crate) async fn registry_in(&self, connection: &mut Connection) -> Result<Arc<Registry>> {
         let known = self.registry();
-        if !self.is_shared() || connection.version("schema").await? == known.version {
+        if connection.version("schema").await? == known.version {
             return Ok(known);
         }
         Ok(Arc::new(Catalogue::load(connection).await?.registry().map_err(Error::internal)?))

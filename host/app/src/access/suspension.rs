@@ -97,6 +97,7 @@ impl App {
         let (settled, now) = (*self.rights_settled.lock(), self.clock.now());
         settled.generation == self.identities.generation()
             && settled.blocks == *self.blocks_version.lock()
+            && settled.schema == self.registry.read().version
             && (0..age_max).contains(&(now - settled.at))
             && now < settled.holds_until
     }
@@ -111,8 +112,9 @@ impl App {
         let _permit = self.scan_permit(caller).await?;
         // Read before the check, so that the next check notices a change during this one.
         let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
+        let schema = self.registry.read().version;
         let holds_until = self.settle_rights_now().await?;
-        *self.rights_settled.lock() = RightsSettled { generation, blocks, at, holds_until };
+        *self.rights_settled.lock() = RightsSettled { generation, blocks, schema, at, holds_until };
         Ok(())
     }
 
@@ -125,10 +127,11 @@ impl App {
             .read_as_service(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
                     let (mut makers, mut differing, mut holds_until) = (RightsOfMakers::default(), Vec::new(), i64::MAX);
+                    let registry = app.registry_in(connection).await?;
                     for (kind, thing) in app.suspension_checks(connection).await? {
                         let rights = makers.rights(&app, connection, &thing.maker).await?;
                         holds_until = holds_until.min(rights.holds_until());
-                        if reason(&rights, |maker| (thing.needs)(&app, maker)) != thing.stored {
+                        if reason(&rights, |maker| (thing.needs)(&app, &registry, maker)) != thing.stored {
                             differing.push((kind, thing.id));
                         }
                     }
@@ -145,10 +148,11 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut makers = RightsOfMakers::default();
+                    let registry = app.registry_in(connection).await?;
                     for (kind, thing) in app.suspension_checks(connection).await? {
                         if things.contains(&(kind, thing.id.clone())) {
                             let rights = makers.rights(&app, connection, &thing.maker).await?;
-                            let actual = reason(&rights, |maker| (thing.needs)(&app, maker));
+                            let actual = reason(&rights, |maker| (thing.needs)(&app, &registry, maker));
                             if actual != thing.stored {
                                 settle_thing(connection, &announcer, kind, &thing.id, actual, now).await?;
                             }

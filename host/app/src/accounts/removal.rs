@@ -12,7 +12,7 @@ use crate::App;
 use crate::access::makers::settle;
 use crate::base::topic::Topic;
 use crate::caller::Caller;
-use crate::outbox::audit::forget_user;
+use crate::outbox::audit::{forget_user, has_too_many_rows};
 use crate::outbox::platform_event::Announcer;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::{Step, StepSize, delete_records, delete_some, in_steps};
@@ -36,19 +36,23 @@ pub(crate) async fn detach_user(connection: &mut Connection, context: &mut Write
 impl App {
     /// Runs `remove`, which deletes a user in one transaction with [`remove_person`]. If too many records refer to the user for
     /// one transaction, it first detaches them in several transactions. Others can see the steps in between. If the audit log has
-    /// too many rows about the user, it first replaces their texts in several transactions.
+    /// too many rows about the user, it then replaces their texts in several transactions. This comes last, so that the texts
+    /// stay if the records cannot be detached.
     pub(crate) async fn removing<T, F>(&self, caller: &Caller, id: &str, remove: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
-        let is_too_large = |outcome: &Result<T>| outcome.as_ref().is_err_and(|error| error.code == Code::AnswerTooLarge);
-        // `remove` checks the caller first. So if it is too large, the user may be deleted.
+        let is_too_large = |error: &Error| error.code == Code::AnswerTooLarge && !has_too_many_rows(error);
+        // `remove` checks the caller first. So if it is too large, the caller may delete the user.
         let mut outcome = remove().await;
-        if is_too_large(&outcome) && self.forget_user_in_steps(id).await? {
+        if outcome.as_ref().is_err_and(is_too_large) {
+            self.detach_user_in_steps(caller, id).await?;
             outcome = remove().await;
         }
-        if is_too_large(&outcome) {
-            self.detach_user_in_steps(caller, id).await?;
+        // `remove` has detached the records before it counted these rows. So nothing refuses the deletion any more, unless
+        // somebody changes the rights or the records meanwhile.
+        if outcome.as_ref().is_err_and(has_too_many_rows) {
+            self.forget_user_in_steps(id).await?;
             outcome = remove().await;
         }
         outcome
@@ -98,7 +102,7 @@ pub(crate) async fn move_references(connection: &mut Connection, registry: &Regi
     Ok(())
 }
 
-/// Deletes a user for good: replaces what the audit log shows about the person, detaches their records and removes the user.
+/// Deletes a user for good: detaches their records, replaces what the audit log shows about the person, and removes the user.
 /// Returns whether the user existed. This belongs into the `remove` of [`App::removing`], behind all checks.
 ///
 /// # Errors
@@ -110,9 +114,10 @@ pub(crate) async fn remove_person(
     id: &str,
     now: i64,
 ) -> Result<bool> {
-    forget_user(connection, id).await?;
-    // This comes late, because other writers have to wait as soon as this transaction has written its events.
+    // Other writers have to wait as soon as this transaction has written its events. So the checks come before this function.
     detach_user(connection, context, id).await?;
+    // If this refuses the deletion, `removing` replaces the texts in steps. So it comes after everything else that may refuse it.
+    forget_user(connection, id).await?;
     remove_user(connection, announcer, id, now).await
 }
 

@@ -191,7 +191,7 @@ impl ActsLater for MadeBlocks {
                     id: row.name,
                     maker: row.maker,
                     stored: row.suspension.map(|suspension| suspension.reason),
-                    needs: Box::new(move |app, maker| app.check_consent(&app.registry(), maker, &manifest)),
+                    needs: Box::new(move |app, registry, maker| app.check_consent(registry, maker, &manifest)),
                 });
             }
             Ok(kept)
@@ -247,8 +247,8 @@ impl App {
         additions(&with_meaning(installed), &with_meaning(asked))
     }
 
-    /// Checks that the caller has the rights that the block gets. If a list names a field that `registry` does not have, neither
-    /// the block nor the caller has the actions that the list limits.
+    /// Checks that the caller has the rights that the block gets. A list, of the block or of the caller, that names a field which
+    /// `registry` lacks takes away the actions that it limits, from its holder only.
     pub(crate) fn check_consent(&self, registry: &Registry, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !self.settings.require_auth {
             return Ok(());

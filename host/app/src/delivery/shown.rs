@@ -2,14 +2,15 @@
 //! use it.
 //!
 //! For grants without conditions, the object and the creator of its record decide. Every event has both. For grants with
-//! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights and the
-//! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
-//! of a condition that cannot be decided counts as false.
+//! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights are the
+//! present ones. An image that the reader may not see is null, and then the difference is null too. A part of a condition that
+//! cannot be decided counts as false.
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
-//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. If a
-//! condition on related rows names the reader, these rows are read once for each reader. If it names the present moment, each
-//! stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
+//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. They are
+//! then as they were when the first stream looked, at most two seconds after the event. For everybody else they are the present
+//! ones. If a condition on related rows names the reader, these rows are read once for each reader. If it names the present
+//! moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -29,7 +30,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new};
+use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new, others_may_ask};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,7 +359,7 @@ impl Onlooker<'_> {
         Ok(meets)
     }
 
-    /// Whether a record's image meets a condition, by the related rows as they are now.
+    /// Whether a record's image meets a condition, by the present related rows.
     async fn read_related_rows(
         &self,
         registry: &Registry,
@@ -382,9 +383,9 @@ impl Onlooker<'_> {
             .await
     }
 
-    /// The decision that other streams share. `None` if the event is not new. A decision about a part of a condition needs an
-    /// additional read, and one about a reader is for the streams of this reader only. So with `for_others` the result is also
-    /// `None` if there is no other stream that could use it.
+    /// The decision that other streams share. `None` if the event is not new, or if the condition is too large. A decision about
+    /// a part of a condition needs an additional read, and few streams can use one about a reader. So with `for_others` the
+    /// result is also `None` if no other stream is open that could use it.
     fn shared_decision(
         &self,
         schema: i64,
@@ -398,11 +399,12 @@ impl Onlooker<'_> {
             return None;
         }
         let generation = self.app.identities.generation();
-        let question = ImageQuestion { schema, generation, image, condition: condition.clone() };
+        let question = ImageQuestion::about(schema, generation, image, condition)?;
         let decisions = self.app.feed().decisions();
-        match for_others && self.app.streams_open_and_max().0 <= 1 {
-            true => decisions.known(event.seq, &question),
-            false => decisions.of(event.seq, event.occurred_at, now, question),
+        let (open, of_reader) = (self.app.streams_open_and_max().0, || self.app.streams.held(self.caller.quota_owner()));
+        match !for_others || others_may_ask(condition.audience(), open, of_reader) {
+            true => decisions.of(event.seq, event.occurred_at, now, question),
+            false => decisions.known(event.seq, &question),
         }
     }
 }

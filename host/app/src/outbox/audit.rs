@@ -6,6 +6,7 @@
 mod state;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -206,10 +207,9 @@ impl App {
         self.auditor(&Caller::nobody().with_origin(origin))
     }
 
-    /// Forgets a user who is about to be deleted in several transactions, if the user has more rows than the deletion itself may
-    /// change. Returns whether it did. The caller of this function has checked that the user may be deleted.
-    pub(crate) async fn forget_user_in_steps(&self, user_id: &str) -> Result<bool> {
-        let mut steps = 0;
+    /// Does what [`forget_user`] does, in several transactions. The caller of this function has checked that nothing refuses the
+    /// deletion of the user.
+    pub(crate) async fn forget_user_in_steps(&self, user_id: &str) -> Result<()> {
         loop {
             let user_id = user_id.to_owned();
             let has_rest = self
@@ -217,9 +217,8 @@ impl App {
                 .write_in_reserve(Service, move |connection| Box::pin(async move { forget_some(connection, &user_id).await }))
                 .await?;
             if !has_rest {
-                return Ok(steps > 0);
+                return Ok(());
             }
-            steps += 1;
         }
     }
 
@@ -322,15 +321,34 @@ impl Auditor {
     }
 }
 
+/// The cause of the error that one transaction may not change all rows about a user.
+#[derive(Debug)]
+struct TooManyRows;
+
+impl fmt::Display for TooManyRows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the audit log has too many rows about the user")
+    }
+}
+
+impl std::error::Error for TooManyRows {}
+
+/// Whether [`forget_user`] has refused a deletion, and [`App::forget_user_in_steps`] has to come first.
+pub(crate) fn has_too_many_rows(error: &Error) -> bool {
+    error.cause.as_deref().is_some_and(|cause| cause.is::<TooManyRows>())
+}
+
 /// Replaces the name, the image, the e-mail address and the network addresses of a user who is about to be deleted.
 ///
 /// # Errors
-/// `answer_too_large` if these are more rows than one transaction may change. Then [`App::forget_user_in_steps`] has to come
-/// first.
+/// `answer_too_large` if these are more rows than one transaction may change: see [`has_too_many_rows`].
 pub(crate) async fn forget_user(connection: &mut Connection, user_id: &str) -> Result<()> {
     match forget_some(connection, user_id).await? {
         false => Ok(()),
-        true => Err(Error::new(Code::AnswerTooLarge, "The audit log has too many rows about the user. Try again.")),
+        true => {
+            let refused = Error::new(Code::AnswerTooLarge, "The audit log has too many rows about the user. Try again.");
+            Err(Error { cause: Some(Box::new(TooManyRows)), ..refused })
+        }
     }
 }
 

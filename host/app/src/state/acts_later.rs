@@ -3,7 +3,7 @@
 //! The code for suspending, adopting and handing over uses the table in [`App::acts_later`] for all kinds, and names no kind
 //! itself. The file of each kind implements [`ActsLater`]: it lists the things, and names the rights that they need.
 
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{Connection, Maker, Suspension, SuspensionReason, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 
@@ -37,8 +37,9 @@ pub(crate) trait ActsLater: Send + Sync {
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
 }
 
-/// A check that requires the rights that a thing needs from its maker.
-pub(crate) type Needs = Box<dyn Fn(&App, &Caller) -> Result<()> + Send + Sync>;
+/// A check that requires the rights that a thing needs from its maker. The registry is the one of the transaction that has read
+/// the maker's rights ([`App::registry_in`]).
+pub(crate) type Needs = Box<dyn Fn(&App, &Registry, &Caller) -> Result<()> + Send + Sync>;
 
 /// The data by which a thing is checked: its id in routes, its maker, the stored suspension, and the rights that it needs.
 pub(crate) struct SuspensionCheck {
@@ -69,7 +70,7 @@ pub(crate) fn suspension_checks<T: StoredThing>(rows: Vec<T>) -> Vec<SuspensionC
         id: row.id().to_owned(),
         maker: row.maker(),
         stored: row.suspension().map(|suspension| suspension.reason),
-        needs: Box::new(move |app, maker| row.needs(app, maker)),
+        needs: Box::new(move |app, _, maker| row.needs(app, maker)),
     })
     .collect()
 }

@@ -34,7 +34,7 @@ pub(crate) enum HandlerKind {
     Subscription,
 }
 
-/// The usage of one handler of a block. Counting takes no lock and no memory.
+/// The usage of one handler of a block. Counting takes no lock, and no memory while telemetry is off.
 #[derive(Debug)]
 pub struct HandlerUsage {
     block: Arc<str>,

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Condition;
+use blockbase_query::condition::Audience;
 use blockbase_schema::Result;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -30,12 +31,25 @@ const DECISIONS_MAX: usize = 512;
 /// The maximum number of decisions about one event that are shared by the streams of a single reader. They have a list of their
 /// own, so that many readers with a stream each do not fill the other list.
 const PERSONAL_MAX: usize = 512;
-/// The maximum number of decisions in memory about all events together. If there are more, those of the oldest event are dropped.
+/// The maximum number of decisions in memory about all events together. If there are more, the personal ones of the oldest events
+/// are dropped, and then whole events.
 const DECISIONS_OF_ALL_MAX: usize = 8 * (DECISIONS_MAX + PERSONAL_MAX);
+/// The maximum number of values in a condition whose decisions are shared. The values need most of the memory.
+const VALUES_MAX: usize = 64;
 
 /// Whether streams share the decisions about an event from this time, in milliseconds since the epoch.
 pub(crate) fn is_new(occurred_at: i64, now: i64) -> bool {
     (0..SHARED_MS).contains(&(now - occurred_at))
+}
+
+/// Whether another open stream may ask about a condition with this audience. `open` is the number of all open streams, and
+/// `of_reader` that of the streams of the reader who asks.
+pub(crate) fn others_may_ask(audience: Audience, open: usize, of_reader: impl FnOnce() -> usize) -> bool {
+    match audience {
+        Audience::ManyCallers => open > 1,
+        Audience::OneCaller => of_reader() > 1,
+        Audience::OneRequest => false,
+    }
 }
 
 /// The time for which a stream may still wait for other streams, because of one event.
@@ -62,15 +76,21 @@ impl TurnsWait {
 #[derive(Debug, PartialEq, Hash)]
 pub(crate) struct ImageQuestion {
     /// The version of the schema by which the condition was read.
-    pub(crate) schema: i64,
+    schema: i64,
     /// The state of the accounts in which the question is asked. After a change of rights, the condition is read again.
-    pub(crate) generation: u64,
+    generation: u64,
     /// The image's name in the payload.
-    pub(crate) image: &'static str,
-    pub(crate) condition: Condition,
+    image: &'static str,
+    condition: Condition,
 }
 
 impl ImageQuestion {
+    /// `None` if the condition has too many values to be kept.
+    pub(crate) fn about(schema: i64, generation: u64, image: &'static str, condition: &Condition) -> Option<ImageQuestion> {
+        let is_small = condition.values() <= VALUES_MAX;
+        is_small.then(|| ImageQuestion { schema, generation, image, condition: condition.clone() })
+    }
+
     fn hash_value(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -180,8 +200,8 @@ impl EventDecisions {
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
     /// of them.
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
-        // Events that are no longer needed. They are dropped after the lock is released.
-        let mut removed = Vec::new();
+        // What is no longer needed. It is dropped after the lock is released.
+        let (mut removed, mut removed_personal) = (Vec::new(), Vec::new());
         let hash = question.hash_value();
         let mut events = self.0.lock();
         let event = events.entry(seq).or_insert_with(|| OfEvent::new(occurred_at));
@@ -189,11 +209,22 @@ impl EventDecisions {
             return Some(Arc::clone(known));
         }
         let decision = event.add(hash, question)?;
-        let count = |events: &BTreeMap<i64, OfEvent>| events.values().map(OfEvent::len).sum::<usize>();
         while events.len() > EVENTS_MAX
-            || count(&events) > DECISIONS_OF_ALL_MAX
             || events.first_key_value().is_some_and(|(first, event)| *first != seq && !is_new(event.occurred_at, now))
         {
+            removed.extend(events.pop_first());
+        }
+        let count = |events: &BTreeMap<i64, OfEvent>| events.values().map(OfEvent::len).sum::<usize>();
+        // Fewer streams need the personal decisions. So readers with such conditions do not displace what many streams share.
+        let mut excess = count(&events).saturating_sub(DECISIONS_OF_ALL_MAX);
+        for event in events.values_mut() {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(event.personal.len());
+            removed_personal.append(&mut event.personal);
+        }
+        while count(&events) > DECISIONS_OF_ALL_MAX {
             removed.extend(events.pop_first());
         }
         Some(decision)
@@ -204,14 +235,88 @@ impl EventDecisions {
 mod tests {
     use std::pin::pin;
 
-    use blockbase_schema::Error;
+    use blockbase_query::{Action, Bounds, Decision, Permissions, Reading, Variables, read_condition};
+    use blockbase_schema::{Error, Registry, Relation, Relationship, StoredObject};
     use futures_util::FutureExt;
+    use serde_json::json;
     use tokio::sync::oneshot;
 
     use super::*;
 
     fn question(condition: Condition) -> ImageQuestion {
         ImageQuestion { schema: 1, generation: 1, image: "after", condition }
+    }
+
+    /// A condition on the tasks of a team.
+    fn of_team(text: &str) -> Condition {
+        let object = |id: i64, name: &str| StoredObject {
+            id,
+            revision: 1,
+            keys: vec![1],
+            definition: serde_json::from_value(json!({ "name": name, "fields": [{ "name": "name", "type": "text" }] }))
+                .expect("a definition"),
+        };
+        let team = json!({ "name": "team", "kind": "many_to_one", "source": "task", "target": "team" });
+        let team = Relationship { id: 1, definition: serde_json::from_value(team).expect("a definition") };
+        let registry = Registry::new(1, vec![object(1, "task"), object(2, "team")], vec![team]).expect("a registry");
+        let all = |_: &Relation| {
+            let every = Permissions::unrestricted().decide("team", Action::Read).and_then(Decision::plain);
+            every.ok_or_else(|| Error::internal("no right"))
+        };
+        let variables = || Variables::of_somebody(0);
+        let reading = Reading { registry: &registry, decide: &all, variables: &variables, bounds: Bounds::of_policy() };
+        read_condition(registry.object("task").expect("an object"), text, &reading).expect("a condition")
+    }
+
+    #[test]
+    fn many_readers_with_a_stream_each_keep_no_decisions() {
+        let audience = |text: &str| of_team(text).audience();
+        let (common, mine) = (audience(r#"{"team":{"name":"a"}}"#), audience(r#"{"team":{"name":"$user.id"}}"#));
+        let now = audience(r#"{"team":{"created_at":{"gt":"$now"}}}"#);
+        assert!(others_may_ask(common, 2, || panic!("the reader does not matter")));
+        assert!(!others_may_ask(common, 1, || 1));
+        assert!(!others_may_ask(mine, 1_000, || 1));
+        assert!(others_may_ask(mine, 1_000, || 2));
+        assert!(!others_may_ask(now, 1_000, || 1_000));
+    }
+
+    #[test]
+    fn personal_decisions_take_no_place_of_common_ones() {
+        let mine = of_team(r#"{"team":{"name":"$user.id"}}"#);
+        let decisions = EventDecisions::default();
+        let of =
+            |seq, schema, condition: &Condition| decisions.of(seq, 0, 0, ImageQuestion { schema, ..question(condition.clone()) });
+        for schema in 0..PERSONAL_MAX as i64 {
+            assert!(of(0, schema, &mine).is_some());
+        }
+        assert!(of(0, -1, &mine).is_none(), "the list of personal decisions is full");
+        for schema in 0..DECISIONS_MAX as i64 {
+            assert!(of(0, schema, &Condition::TRUE).is_some());
+        }
+        assert!(of(0, -1, &Condition::TRUE).is_none(), "the list of common decisions is full");
+        assert!(decisions.known(0, &ImageQuestion { schema: 0, ..question(mine.clone()) }).is_some());
+        // If there are too many decisions about all events, the personal ones of the oldest event go first.
+        for seq in 1..EVENTS_MAX as i64 {
+            for schema in 0..PERSONAL_MAX as i64 {
+                assert!(of(seq, schema, &mine).is_some());
+            }
+        }
+        let events = decisions.0.lock();
+        assert_eq!(events.len(), EVENTS_MAX);
+        assert_eq!((events[&0].common.len(), events[&0].personal.len()), (DECISIONS_MAX, 0));
+        assert_eq!(events[&(EVENTS_MAX as i64 - 1)].personal.len(), PERSONAL_MAX);
+        assert!(events.values().map(OfEvent::len).sum::<usize>() <= DECISIONS_OF_ALL_MAX);
+    }
+
+    #[test]
+    fn a_condition_with_many_values_is_not_kept() {
+        let about = |values: usize| {
+            let names: Vec<String> = (1..values).map(|number| format!("team {number}")).collect();
+            let text = json!({ "name": "b", "team": { "name": { "in": names } } }).to_string();
+            ImageQuestion::about(1, 1, "after", &of_team(&text))
+        };
+        assert!(about(VALUES_MAX).is_some());
+        assert!(about(VALUES_MAX + 1).is_none());
     }
 
     #[test]

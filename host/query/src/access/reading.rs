@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::Access;
 use crate::condition::{
-    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, Meaning, NamedQuantifier, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX,
+    Audience, Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, Meaning, NamedQuantifier, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX,
     POLICY_STEPS_MAX, POLICY_VALUES_MAX, Quantifier, Related, STEPS_MAX, Variable, Variables,
 };
 use crate::filter::{Filter, FilterValue};
@@ -132,8 +132,8 @@ pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -
 
 fn read_from(of: Option<&OfResult<'_>>, object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
     let path = of.map_or(ListParameter::Where.name(), |of| of.parameter).to_owned();
-    let mut reader =
-        Reader { reading, of, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, personal_values: 0, path };
+    let audience = Audience::default();
+    let mut reader = Reader { reading, of, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, audience, path };
     let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
     Ok((condition, reader.leaves))
 }
@@ -163,8 +163,8 @@ struct Reader<'a> {
     steps: usize,
     /// The number of values that the tests bind.
     values: usize,
-    /// The number of personal values ([`Variable::is_personal`]) that the condition names.
-    personal_values: usize,
+    /// The audience of the variables that the innermost condition on related rows has named so far, or the whole condition.
+    audience: Audience,
     /// The path of the part that is being read, as in `where._or[1].amount`.
     path: String,
 }
@@ -282,7 +282,7 @@ impl Reader<'_> {
         }
         let access = (self.reading.decide)(relation)?;
         let related = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
-        let link = |quantifier: Quantifier, (condition, is_personal): (Condition, bool)| {
+        let link = |quantifier: Quantifier, (condition, audience): (Condition, Audience)| {
             Condition::related(Related {
                 key: relation.key.clone(),
                 shape: relation.shape,
@@ -290,7 +290,7 @@ impl Reader<'_> {
                 scope: access.scope().clone(),
                 quantifier,
                 condition,
-                is_personal,
+                audience,
             })
         };
         match (is_single, rest) {
@@ -303,11 +303,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a condition on related rows, and finds out whether it is personal ([`Related::is_personal`]).
-    fn on_rows(&mut self, read: impl FnOnce(&mut Self) -> Result<Condition>) -> Result<(Condition, bool)> {
-        let before = self.personal_values;
+    /// Reads a condition on related rows, and finds out its audience.
+    fn on_rows(&mut self, read: impl FnOnce(&mut Self) -> Result<Condition>) -> Result<(Condition, Audience)> {
+        let around = std::mem::take(&mut self.audience);
         let condition = read(self)?;
-        Ok((condition, self.personal_values > before))
+        let audience = self.audience;
+        self.audience = around.max(audience);
+        Ok((condition, audience))
     }
 
     fn quantified(
@@ -315,7 +317,7 @@ impl Reader<'_> {
         related: &Object,
         raw: &str,
         place: Place,
-        link: &dyn Fn(Quantifier, (Condition, bool)) -> Condition,
+        link: &dyn Fn(Quantifier, (Condition, Audience)) -> Condition,
     ) -> Result<Condition> {
         let what = format!("an object with {}", NamedQuantifier::enumerated());
         let members = self.members(raw, place, &what)?;
@@ -330,8 +332,8 @@ impl Reader<'_> {
                     Some(NamedQuantifier::Some) => Ok(link(Quantifier::Some, inner()?)),
                     Some(NamedQuantifier::None) => Ok(link(Quantifier::None, inner()?)),
                     Some(NamedQuantifier::Every) => {
-                        let (condition, is_personal) = inner()?;
-                        Ok(link(Quantifier::None, (condition.complement(), is_personal)))
+                        let (condition, audience) = inner()?;
+                        Ok(link(Quantifier::None, (condition.complement(), audience)))
                     }
                     None => {
                         let known = NamedQuantifier::enumerated();
@@ -487,9 +489,7 @@ impl Reader<'_> {
             None => Ok(None),
             Some(literal) if literal.starts_with('$') => Ok(Some(Meaning::Text(literal.to_owned()))),
             Some(_) => {
-                if Variable::named(&text).is_some_and(Variable::is_personal) {
-                    self.personal_values += 1;
-                }
+                self.audience = self.audience.max(Variable::named(&text).map(Variable::audience).unwrap_or_default());
                 let variables = self.variables.get_or_insert_with(self.reading.variables);
                 variables.meaning(&text).map(Some).map_err(|error| self.named(error))
             }

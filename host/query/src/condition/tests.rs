@@ -366,24 +366,32 @@ fn numbers_between_two_values_have_their_place() {
 
 #[test]
 fn each_condition_on_related_rows_is_personal_by_itself() {
-    let is_personal = |text: &str| task(text).expect("a condition").is_personal();
+    let audience = |text: &str| task(text).expect("a condition").audience();
     for text in [
         r#"{"title":"$user.id"}"#,
         r#"{"title":"$user.id","project":{"name":"a"}}"#,
         r#"{"helpers":{"some":{"name":{"in":"$user.roles"}}},"project":{"name":"$$user.id"}}"#,
         r#"{"parent":{"due":{"lt":"$today"}}}"#,
     ] {
-        assert!(!is_personal(text), "{text}");
+        assert_eq!(audience(text), Audience::ManyCallers, "{text}");
     }
     for text in [
         r#"{"project":{"name":"$user.id"}}"#,
         r#"{"project.owner.name":"$user.id"}"#,
         r#"{"_not":{"helpers":{"every":{"_or":[{"name":"a"},{"name":{"in":["b","\u0024user.id"]}}]}}}}"#,
-        r#"{"helpers":{"none":{"created_at":{"gt":"$now"}}}}"#,
+        // The moment is in a test of the row itself, which is decided in memory.
+        r#"{"at":{"lt":"$now"},"project":{"name":"$user.id"}}"#,
         // Both are conditions on one row, so they are one condition.
         r#"{"_or":[{"project":{"name":"a"}},{"project":{"name":"$user.id"}}]}"#,
     ] {
-        assert!(is_personal(text), "{text}");
+        assert_eq!(audience(text), Audience::OneCaller, "{text}");
+    }
+    for text in [
+        r#"{"helpers":{"none":{"created_at":{"gt":"$now"}}}}"#,
+        r#"{"project":{"name":"$user.id","owner":{"created_at":{"lt":"$now"}}}}"#,
+        r#"{"helpers":{"some":{"name":"$user.id"}},"parent":{"at":{"gt":"$now"}}}"#,
+    ] {
+        assert_eq!(audience(text), Audience::OneRequest, "{text}");
     }
     let common = |text: &str| {
         let condition = task(text).expect("a condition");

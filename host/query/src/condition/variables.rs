@@ -18,6 +18,18 @@ listed! {
     }
 }
 
+/// The requests that share the values of variables. A condition has the smallest audience of the variables that it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Audience {
+    /// Many callers have the same value.
+    #[default]
+    ManyCallers,
+    /// Only the requests of one caller have it.
+    OneCaller,
+    /// Hardly any two requests have it, because it is the present moment.
+    OneRequest,
+}
+
 impl Variable {
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,12 +66,12 @@ impl Variable {
         }
     }
 
-    /// Whether the variable names the present moment, or a value that only one caller has. `$user.roles` and `$today` do not
-    /// count, because many callers share their values.
-    pub const fn is_personal(self) -> bool {
+    /// The requests in which the variable has the same value.
+    pub const fn audience(self) -> Audience {
         match self {
-            Variable::UserId | Variable::UserEmail | Variable::KeyId | Variable::Now => true,
-            Variable::UserRoles | Variable::Today => false,
+            Variable::UserRoles | Variable::Today => Audience::ManyCallers,
+            Variable::UserId | Variable::UserEmail | Variable::KeyId => Audience::OneCaller,
+            Variable::Now => Audience::OneRequest,
         }
     }
 

@@ -659,8 +659,20 @@ on_both_engines! {
         let (helper, _) = user(&admin, "helper", Some("helper")).await;
         helper.delete(&format!("/api/v1/users/{id}")).await.expect_error(403, "forbidden");
         assert_eq!(count("address = 'deleted'").await, 0);
+        // A table of another program refers to a record that is deleted with the user.
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.relate(json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "users", "onDelete": "cascade" })).await;
+        let task = admin.make("task", json!({ "title": "a", "owner_id": id })).await;
+        server.sql("CREATE TABLE others (task_id UUID REFERENCES task (id))").await;
+        server.sql("INSERT INTO others SELECT id FROM task").await;
+        let before = whole_table(&server).await;
+        admin.delete(&format!("/api/v1/users/{id}")).await.expect_error(409, "foreign_key_violation");
+        assert!(whole_table(&server).await == before, "a deletion that is refused replaces nothing");
+        assert_eq!(admin.get(&format!("/api/v1/data/task/{task}")).await.data()["owner_id"], json!(id));
+        server.sql("DROP TABLE others").await;
 
         assert_eq!(admin.delete(&format!("/api/v1/users/{id}")).await.status, 204);
+        admin.get(&format!("/api/v1/data/task/{task}")).await.expect_error(404, "not_found");
         assert_eq!(count(&format!("actor = 'user:{id}' AND address = 'deleted'")).await, 251);
         let failed = format!("id LIKE 'failed {id}%' AND address = 'deleted' AND counted IS NULL AND times = 2");
         assert_eq!(count(&failed).await, 250);

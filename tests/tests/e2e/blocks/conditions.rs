@@ -215,6 +215,60 @@ on_both_engines! {
         lead.post("/api/v1/blocks/reach/adopt", json!({})).await.expect_error(403, "forbidden");
     }
 
+    async fn the_schema_suspends_blocks_and_lets_them_continue_at_once(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for name in ["label", "tag"] {
+            admin.define(name, json!([{ "name": "text", "type": "text" }])).await;
+            admin.relate(json!({ "name": format!("{name}s"), "kind": "many_to_many", "source": "task", "target": name })).await;
+        }
+        let reads = |fields: Value| json!({ "resource": "task", "actions": ["read"], "fields": { "read": fields } });
+        let except = |names: Value| reads(json!({ "except": names }));
+        let has = |reads: &Value| json!({ "permissions": [{ "resource": "blocks", "actions": ["manage"] }, reads] });
+        role(&admin, "lead", has(&except(json!(["points", "labels"])))["permissions"].clone()).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let gives = async |reads: Value| assert_eq!(admin.patch("/api/v1/roles/lead", has(&reads)).await.status, 200);
+        let reason = async || admin.get("/api/v1/blocks/reach").await.data()["suspended"]["reason"].clone();
+        let asked = json!([except(json!(["points", "labels", "tags"]))]);
+        let made = installed(&lead, "", asked).await;
+        assert_eq!((made.status, reason().await), (201, Value::Null), "{}", made.text);
+
+        // The list of the maker names a relation that is deleted with the object on its other side. That of the block does too,
+        // so the block gets nothing, and its maker needs nothing.
+        assert_eq!(admin.delete("/api/v1/objects/label?cascade=true").await.status, 204);
+        assert_eq!(reason().await, Value::Null);
+        // This version asks for something that the maker has by a list whose fields all exist.
+        gives(except(json!(["points", "tags"]))).await;
+        let narrower = version("1.1.0", json!([reads(json!(["title"]))])).await;
+        let upgraded = lead.install("?upgrade=true&allowNewPermissions=true", narrower).await;
+        assert_eq!((upgraded.status, reason().await), (200, Value::Null), "{}", upgraded.text);
+        assert_eq!(admin.delete("/api/v1/objects/tag?cascade=true").await.status, 204);
+        assert_eq!(reason().await, "rights_lost");
+        lead.post("/api/v1/blocks/reach/adopt", json!({})).await.expect_error(403, "forbidden");
+        gives(except(json!(["points"]))).await;
+        assert_eq!(reason().await, Value::Null);
+    }
+
+    async fn a_block_continues_when_the_schema_leaves_nothing_that_its_maker_lacks(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let reads = |fields: Value| json!({ "resource": "task", "actions": ["read"], "fields": { "read": fields } });
+        let manages = json!({ "resource": "blocks", "actions": ["manage"] });
+        let most = reads(json!({ "except": ["points", "labels"] }));
+        role(&admin, "lead", json!([manages, most])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let made = installed(&lead, "", json!([most])).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let reason = async || admin.get("/api/v1/blocks/reach").await.data()["suspended"]["reason"].clone();
+        let less = json!({ "permissions": [manages, reads(json!(["title"]))] });
+        assert_eq!(admin.patch("/api/v1/roles/lead", less).await.status, 200);
+        assert_eq!(reason().await, "rights_lost");
+        assert_eq!(admin.delete("/api/v1/objects/label?cascade=true").await.status, 204);
+        assert_eq!(reason().await, Value::Null);
+    }
+
     async fn nobody_consents_to_rows_that_they_do_not_hold(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
