@@ -2990,7 +2990,7 @@ export interface components {
         SvcExplanation: {
             /** @description The grants of the role and of `public` that allow the action on the object. */
             grants: components["schemas"]["SvcGrant"][];
-            /** @description The condition that a record has to meet, with the values of the variables. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
+            /** @description The condition that a record has to meet, with the values of the variables. `$user.roles` has the name of this role alone. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
             condition: JsonObject;
             /** @description Whether the record meets the condition. Null without `id`. */
             passes: boolean | null;

@@ -661,7 +661,8 @@ on_both_engines! {
         assert_eq!(count("address = 'deleted'").await, 0);
         // A table of another program refers to a record that is deleted with the user.
         admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
-        admin.relate(json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "users", "onDelete": "cascade" })).await;
+        let owner = json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "users", "onDelete": "cascade" });
+        admin.relate(owner).await;
         let task = admin.make("task", json!({ "title": "a", "owner_id": id })).await;
         server.sql("CREATE TABLE others (task_id UUID REFERENCES task (id))").await;
         server.sql("INSERT INTO others SELECT id FROM task").await;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use blockbase_query::{Action, Decision, Permissions, Scope};
+use blockbase_query::{Action, Decision, Grant, GrantContext, Permissions, Scope};
 use blockbase_schema::{Error, Registry, Resource, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -18,7 +18,8 @@ const SOMEBODY: &str = "somebody";
 
 impl App {
     /// The rights of a session of a user with this role: `{ roleId, name, resources: [{ resource, create, read, update, delete,
-    /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null.
+    /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null. A broken grant counts only for the
+    /// actions that it still gives.
     ///
     /// # Errors
     /// `not_found`.
@@ -37,19 +38,21 @@ impl App {
         if let Some(public) = public {
             all.extend(grants(&public.permissions)?);
         }
-        let held = Permissions::new(all, Some(SOMEBODY.to_owned()));
         let registry = self.registry();
+        let grant_context = self.grant_context(&registry);
+        let rights = |grants: Vec<Grant>| Permissions::new(grants, Some(SOMEBODY.to_owned()));
+        let held = rights(all.iter().filter_map(|grant| given_by(&grant_context, grant)).collect());
         let mut resources = vec!["*".to_owned()];
         resources.extend(Resource::ALL.iter().map(|resource| resource.name().to_owned()));
-        resources.extend(self.further_resources(caller, &registry, &held));
+        resources.extend(self.further_resources(caller, &registry, &rights(all)));
         let resources = resources.into_iter().map(|resource| rights_on(&held, &registry, resource)).collect();
         Ok(RolePermissions { role_id: role.id, name: role.name, resources })
     }
 
     /// The other resources: objects and resources of blocks that the caller may know of, and those that the grants themselves
-    /// name.
-    fn further_resources(&self, caller: &Caller, registry: &Registry, held: &Permissions) -> BTreeSet<String> {
-        let mut resources: BTreeSet<String> = held.named_resources().map(str::to_owned).collect();
+    /// name, broken ones included.
+    fn further_resources(&self, caller: &Caller, registry: &Registry, stored: &Permissions) -> BTreeSet<String> {
+        let mut resources: BTreeSet<String> = stored.named_resources().map(str::to_owned).collect();
         let knows_all = caller.holds(Resource::Objects, Action::Read);
         let objects = registry.objects().map(|object| object.name());
         resources.extend(objects.filter(|name| knows_all || caller.may(name, Action::Read)).map(str::to_owned));
@@ -101,6 +104,14 @@ impl JsonSchema for Reach {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "null"], "enum": ["all", "own", "condition", null] })
     }
+}
+
+/// What a stored grant gives. `None` for nothing: if one of its conditions is broken, or its lists for all of its actions.
+fn given_by(grant_context: &GrantContext<'_>, grant: &Grant) -> Option<Grant> {
+    let object = grant_context.registry.object(&grant.resource);
+    let mut clauses = [&grant.rows, &grant.check].into_iter().flatten();
+    let are_read = clauses.all(|clause| object.is_some_and(|object| grant_context.has_meaning(object, clause)));
+    if are_read { grant_context.given_by(grant).map(Cow::into_owned) } else { None }
 }
 
 fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> RightsOn {

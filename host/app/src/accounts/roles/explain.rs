@@ -32,8 +32,8 @@ pub struct ExplainRequest {
 pub struct Explanation {
     /// The grants of the role and of `public` that allow the action on the object.
     grants: Vec<Grant>,
-    /// The condition that a record has to meet, with the values of the variables. `{}` is met by every record, and `{"_or":[]}` by none.
-    /// For `create`, the new record has to meet it.
+    /// The condition that a record has to meet, with the values of the variables. `$user.roles` has the name of this role alone.
+    /// `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     condition: Box<RawValue>,
     /// Whether the record meets the condition. Null without `id`.

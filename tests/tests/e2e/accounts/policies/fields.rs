@@ -577,6 +577,9 @@ on_both_engines! {
         assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
         let changed = editor.patch(&path(&ada), json!({ "name": "x" })).await;
         assert!((400..500).contains(&changed.status), "{}", changed.text);
+        let shown = admin.get("/api/v1/roles/editor/permissions").await.data();
+        let rights = shown["resources"].as_array().unwrap().iter().find(|rights| rights["resource"] == "person").unwrap();
+        assert!(rights["update"].is_null() && !rights["read"].is_null() && !rights["delete"].is_null(), "{rights}");
         // It says nothing about reading and deleting.
         assert_eq!(editor.get(&path(&ada)).await.data()["name"], "ada");
         assert_eq!(editor.delete(&path(&bob)).await.status, 204);

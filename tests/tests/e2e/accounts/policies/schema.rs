@@ -1,7 +1,7 @@
 //! Conditions of grants and changes of the schema.
 
 use blockbase_tests::on_both_engines;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{define, of_my_teams, titles};
 use crate::accounts::roles::{role, user};
@@ -76,11 +76,18 @@ on_both_engines! {
         admin.make("member", json!({ "user_id": id, "team_id": team })).await;
         admin.make("task", json!({ "title": "a", "team_id": team })).await;
         assert_eq!(titles(&ann, "").await, ["a"]);
+        let reads = async || {
+            let shown = admin.get("/api/v1/roles/worker/permissions").await.data();
+            let rights = shown["resources"].as_array().unwrap().iter().find(|rights| rights["resource"] == "task");
+            rights.unwrap()["read"].clone()
+        };
+        assert_eq!(reads().await, "condition");
         let gone = admin.delete("/api/v1/objects/member?cascade=true").await;
         assert_eq!(gone.status, 204, "{}", gone.text);
         assert_eq!(titles(&ann, "").await, Vec::<String>::new());
         let role = admin.get("/api/v1/roles/worker").await.data();
         assert_eq!(role["permissions"][0]["broken"], true, "{role}");
+        assert_eq!(reads().await, Value::Null);
         let explained = admin.post("/api/v1/roles/worker/explain", json!({ "userId": id, "object": "task", "action": "read" })).await.data();
         assert_eq!((&explained["grants"][0]["broken"], &explained["condition"]), (&json!(true), &json!({ "_or": [] })), "{explained}");
         // A new object with the same name is a different object, so the condition stays broken.
