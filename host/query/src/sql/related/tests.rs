@@ -111,21 +111,20 @@ fn one_related_row_is_compared_by_its_key() {
 
 #[test]
 fn postgres_has_no_lists_and_no_probes() {
-    for condition in [
-        json!({ "project": { "kind": 1 } }),
-        json!({ "project": { "kind": { "neq": 1 } } }),
-        json!({ "kind": 1, "tags": { "some": { "kind": 1 }, "none": { "kind": 2 } } }),
+    // An index leads to few linked rows. So these statements are not planned for their values.
+    for (condition, planned) in [
+        (json!({ "project": { "kind": 1 } }), 1),
+        (json!({ "project": { "kind": { "neq": 1 } } }), 1),
+        (json!({ "tags": { "some": { "kind": 1 } } }), 0),
+        (json!({ "kind": 1, "tags": { "some": { "kind": 1 }, "none": { "kind": 2 } } }), 0),
     ] {
         for statement in written(Dialect::Postgres, "task", condition, "") {
             assert!(statement.contains("EXISTS (SELECT /* ") && !statement.contains(" IN ("), "{statement}");
             assert!(!statement.contains("svc_f") && !statement.contains("+("), "{statement}");
-            // It is planned for its values. Postgres may turn EXISTS into a list.
-            assert_eq!(statement.matches(" OR (SELECT count(*) FROM generate_series(").count(), 1, "{statement}");
+            assert_eq!(statement.matches(" OR (SELECT count(*) FROM generate_series(").count(), planned, "{statement}");
+            // Postgres may turn EXISTS into a list.
             assert!(!statement.contains(" OFFSET 0"), "{statement}");
         }
-    }
-    for statement in written(Dialect::Postgres, "task", json!({ "tags": { "some": { "kind": 1 } } }), "") {
-        assert!(!statement.contains("generate_series"), "{statement}");
     }
 }
 
