@@ -133,14 +133,5 @@ const CONCATENATED_MAX: usize = 100;
 
 /// An identifier of the catalogue, quoted. Names contain only letters, digits and `_`.
 pub(crate) fn quote(name: &str) -> String {
-    let mut quoted = String::with_capacity(name.len() + 2);
-    push_quoted(&mut quoted, name);
-    quoted
-}
-
-/// Appends the same to a statement. Statements name all columns of an object, so this saves a text for each of them.
-pub(crate) fn push_quoted(sql: &mut String, name: &str) {
-    sql.push('"');
-    sql.push_str(name);
-    sql.push('"');
+    format!("\"{name}\"")
 }

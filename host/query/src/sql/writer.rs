@@ -9,7 +9,7 @@ use super::search::{like_pattern, trigram_query};
 use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
-use crate::dialect::{Dialect, postgres_fold, push_quoted, quote};
+use crate::dialect::{Dialect, postgres_fold, quote};
 use crate::plan::{CreatePlan, ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 use crate::predicate::{Comparison, Predicate, Test};
 
@@ -211,7 +211,7 @@ impl Writer {
             if place > 0 {
                 self.sql.push_str(", ");
             }
-            push_quoted(&mut self.sql, &object.columns[index].name);
+            self.sql.push_str(&quote(&object.columns[index].name));
         }
     }
 
