@@ -84,7 +84,6 @@ impl Connection {
 
     /// Raises the version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.
     pub async fn raise_version(&mut self, name: &'static str) -> Result<i64, DbError> {
-        self.forget_object_states();
         let rows = self
             .fetch("UPDATE svc_versions SET version = version + 1 WHERE name = $1 RETURNING version", vec![name.into()])
             .await?;
@@ -97,12 +96,8 @@ impl Connection {
 
     /// Prevents that an object is dropped or altered until the transaction ends. `None` if the object is gone.
     ///
-    /// Most writes begin with this. So on Postgres it can be sent in the same round trip as the begin of the transaction, and on
-    /// SQLite the transactions of one commit read the state once.
+    /// Most writes begin with this. So on Postgres it can be sent in the same round trip as the begin of the transaction.
     pub async fn hold_object(&mut self, id: i64) -> Result<Option<ObjectState>, DbError> {
-        if let Some(state) = self.effects.object_states.get(&id) {
-            return Ok(Some(*state));
-        }
         let rows = if let Inner::Postgres(session) = &mut self.inner
             && session.begins_with_next()
         {
@@ -118,17 +113,7 @@ impl Connection {
             };
             self.fetch(sql, vec![id.into()]).await?
         };
-        let Some(row) = rows.first() else { return Ok(None) };
-        let state = ObjectState { revision: row.integer(0)?, subscriptions_version: row.integer(1)? };
-        if matches!(self.inner, Inner::Sqlite(_)) {
-            self.effects.object_states.insert(id, state);
-        }
-        Ok(Some(state))
-    }
-
-    /// Has to be called before each change of what [`Connection::hold_object`] reads.
-    fn forget_object_states(&mut self) {
-        self.effects.object_states.clear();
+        rows.first().map(|row| Ok(ObjectState { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
     }
 
     /// Waits for the writes that have locked an object, and keeps others from locking it until the transaction ends.
@@ -155,7 +140,6 @@ impl Connection {
 
     /// Stores the next revision of an object. `fields_added` is the number of field numbers that it used.
     pub async fn update_object(&mut self, row: ObjectRow, fields_added: i64) -> Result<(), DbError> {
-        self.forget_object_states();
         self.run(
             "UPDATE svc_objects SET revision = $2, definition = $3, field_keys = $4, next_field_key = next_field_key + $5 WHERE id = $1",
             vec![row.id.into(), row.revision.into(), row.definition.into(), row.field_keys.into(), fields_added.into()],
@@ -207,7 +191,6 @@ impl Connection {
     }
 
     pub async fn delete_object(&mut self, id: i64) -> Result<(), DbError> {
-        self.forget_object_states();
         self.run("DELETE FROM svc_counts WHERE object_id = $1", vec![id.into()]).await?;
         self.run("DELETE FROM svc_objects WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }

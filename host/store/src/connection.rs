@@ -1,6 +1,6 @@
 //! A connection to either engine. The body of every operation runs its statements on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_query::ddl::SearchMerge;
@@ -9,7 +9,6 @@ use blockbase_query::sql::insert_params;
 use blockbase_query::{Dialect, Param, Statement};
 use blockbase_schema::Column;
 
-use crate::catalogue::ObjectState;
 use crate::commit::Commit;
 use crate::committed_event::CommittedEvent;
 use crate::drivers::{postgres, sqlite};
@@ -64,8 +63,6 @@ pub(crate) struct Effects {
     pub(crate) search: Vec<SearchChange>,
     /// The new version of the schema, if it has changed.
     pub(crate) schema_version: Option<i64>,
-    /// The states of the objects that transactions of this commit have held. Only SQLite commits several transactions together.
-    pub(crate) object_states: BTreeMap<i64, ObjectState>,
 }
 
 /// The number and the size of the events that a transaction has emitted so far.

@@ -238,7 +238,6 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
         effects.counts.truncate(counts);
         effects.search.truncate(search);
         effects.schema_version = schema_version;
-        effects.object_states.clear();
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
@@ -395,33 +394,6 @@ mod tests {
         let stored: String =
             driver.query_row("SELECT group_concat(number) FROM t", [], |row| row.get(0)).expect("the rows that stay");
         assert_eq!(stored, "1,3");
-    }
-
-    #[test]
-    fn a_job_holds_an_object_as_the_jobs_before_it_left_it() {
-        let session = Session::open(Path::new(":memory:"), true).expect("a database");
-        let tables = "CREATE TABLE svc_objects (id INTEGER PRIMARY KEY, revision INTEGER); INSERT INTO svc_objects VALUES (1, 5); \
-                      CREATE TABLE svc_versions (name TEXT, version INTEGER); INSERT INTO svc_versions VALUES ('subscriptions', 7)";
-        session.execute_batch(tables).expect("the tables");
-        let mut connection = Connection::new(Inner::Sqlite(session));
-        batch(&mut connection, "BEGIN IMMEDIATE").expect("a transaction");
-        let seen: Arc<Mutex<Vec<i64>>> = Arc::default();
-        for (raises, fails) in [(false, false), (true, false), (false, false), (true, true), (false, false)] {
-            let of_job = Arc::clone(&seen);
-            let (mut job, _answer) = queued(move |connection| {
-                Box::pin(async move {
-                    connection.hold_object(1).await?;
-                    if raises {
-                        connection.raise_version("subscriptions").await?;
-                    }
-                    let held = connection.hold_object(1).await?;
-                    of_job.lock().extend(held.map(|held| held.subscriptions_version));
-                    if fails { Err(Error::internal("the job fails")) } else { Ok(0) }
-                })
-            });
-            run_one(&mut connection, job.as_mut()).expect("a savepoint");
-        }
-        assert_eq!(*seen.lock(), [7, 8, 8, 9, 8]);
     }
 
     #[test]
