@@ -25,7 +25,7 @@ pub use rows::{
 };
 pub use sample::{Sample, sample};
 pub use write::{
-    Stamps, any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
+    any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
     insert_params, lock_and_overwrite, lock_and_update, move_links, move_references, referring, referring_ids, restamp,
     take_links, update, update_many, upsert,
 };

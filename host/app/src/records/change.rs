@@ -1,23 +1,12 @@
-//! The parts of an update besides the values that are set: its stamps, its event, and the record's text in the search index.
+//! The effects of an update besides the change of the row: its event, and the record's text in the search index.
 
-use blockbase_query::plan::{Stamp, search_document};
-use blockbase_query::sql::Stamps;
-use blockbase_schema::{ColumnType, Object, Result, Value, system};
+use blockbase_query::plan::search_document;
+use blockbase_schema::{ColumnType, Object, Result, Value};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
 
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, diff, owner};
-
-/// The stamps that differ from those of a record.
-pub(crate) fn new_stamps(object: &Object, before: &Record, stamp: &Stamp) -> Stamps {
-    let Some(index) = object.column_index(system::UPDATED_BY) else { return Stamps::All };
-    let is_same = match &stamp.actor_id {
-        Some(actor) => serde_json::from_slice::<&str>(before.cell(index)).is_ok_and(|editor| editor == actor),
-        None => before.cell(index) == b"null",
-    };
-    if is_same { Stamps::Time } else { Stamps::All }
-}
 
 /// Returns the event of an update, which the caller emits. Also updates the search index if a searchable value changed.
 pub(crate) fn record_change(

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::outbox::touched::{EVENT_BYTES_AT_ONCE, too_large};
-use crate::records::change::{new_stamps, record_change};
+use crate::records::change::record_change;
 use crate::records::links::{DeletedRecord, take_links};
 use crate::records::versions::{Condition, check_condition, precondition_failed};
 pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
@@ -240,9 +240,8 @@ async fn clear_one(
     };
     let on = |error: DbError| error.on(object);
     let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
-    let Some(before) = before else { return Ok(0) };
-    let update = sql::update(dialect, &record, &change, new_stamps(object, &before, &change.stamp), None);
-    let Some(after) = connection.fetch_record(update, &object.columns).await.map_err(on)? else { return Ok(0) };
+    let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(0) };
     if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
         connection.emit(event).await?;
     }

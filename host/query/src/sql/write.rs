@@ -140,21 +140,11 @@ pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     writer.finish()
 }
 
-/// The stamps that an update writes, besides the version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
-    /// The time and the editor.
-    All,
-    /// The time. The editor of the record is the last one already. SQLite writes each index that has a column of the `SET`, even
-    /// if the value is the same, and the entries of the index of editors are on many pages.
-    Time,
-}
-
 /// Changes a record and returns the row as it is afterwards. Returns no row if the record has another version than `version`.
-pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, stamps: Stamps, version: Option<i64>) -> Statement {
+pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: Option<i64>) -> Statement {
     let object = &record.object;
     let mut writer = Writer::new(dialect, object);
-    writer.set(object, change, stamps);
+    writer.set(object, change);
     let mut tests = writer.record_tests(record);
     tests.extend(writer.version_test(version));
     writer.where_clause(&tests);
@@ -182,7 +172,7 @@ pub fn lock_and_overwrite(plan: &UpsertPlan) -> Statement {
 /// row at the same time.
 fn change_locked(object: &Object, change: &Change, tests: impl FnOnce(&mut Writer) -> Vec<String>) -> Statement {
     let mut writer = Writer::new(Dialect::Postgres, object);
-    writer.set(object, change, Stamps::All);
+    writer.set(object, change);
     // The old row's columns have names of their own. So all other names mean the changed table.
     let names: Vec<String> = (0..=object.columns.len()).map(|index| format!("svc_before_{index}")).collect();
     writer.sql.push_str(" FROM (SELECT ");
@@ -202,7 +192,7 @@ fn change_locked(object: &Object, change: &Change, tests: impl FnOnce(&mut Write
 /// Makes the same change to several records, which the transaction has already locked.
 pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    writer.set(object, change, Stamps::All);
+    writer.set(object, change);
     let list = writer.bind(Param::UuidList(ids));
     let test = dialect.among("\"id\"", &list);
     writer.where_clause(&[test]);
@@ -370,7 +360,7 @@ pub(super) fn link_sides(is_source: bool) -> (&'static str, &'static str) {
 
 impl Writer {
     /// `UPDATE … SET …`: the assignments, the stamps and the version.
-    fn set(&mut self, object: &Object, change: &Change, stamps: Stamps) {
+    fn set(&mut self, object: &Object, change: &Change) {
         self.sql.push_str("UPDATE ");
         self.sql.push_str(&quote(object.name()));
         self.sql.push_str(" SET ");
@@ -390,12 +380,9 @@ impl Writer {
             self.sql.push_str(&text);
         }
         let now = self.bind(Param::Datetime(Some(change.stamp.now)));
-        self.sql.push_str(&format!("{} = {now}, ", quote(system::UPDATED_AT)));
-        if stamps == Stamps::All {
-            let actor = self.bind(Param::Text(change.stamp.actor_id.clone()));
-            self.sql.push_str(&format!("{} = {actor}, ", quote(system::UPDATED_BY)));
-        }
-        self.sql.push_str(RAISED_VERSION);
+        let actor = self.bind(Param::Text(change.stamp.actor_id.clone()));
+        let (at, by) = (quote(system::UPDATED_AT), quote(system::UPDATED_BY));
+        self.sql.push_str(&format!("{at} = {now}, {by} = {actor}, {RAISED_VERSION}"));
     }
 
     /// The tests that find the record with the same values in the target of an upsert.
@@ -426,8 +413,8 @@ mod tests {
     use crate::access::Scope;
     use crate::plan::Stamp;
 
-    /// An object, and a change that adds to its only field.
-    fn added() -> (Arc<Object>, Change) {
+    #[test]
+    fn the_source_of_the_old_row_locks_it() {
         let definition = json!({ "name": "task", "fields": [{ "name": "rank", "type": "integer" }] });
         let definition = serde_json::from_value(definition).expect("a definition");
         let task = StoredObject { id: 1, revision: 1, keys: vec![1], definition };
@@ -435,25 +422,7 @@ mod tests {
         let object = Arc::clone(registry.object("task").expect("an object"));
         let rank = object.column_index("rank").expect("a column");
         let stamp = Stamp { actor_id: None, now: 0, texts: TextBounds { plain: 0, most: 0 } };
-        (object, Change { assignments: vec![(rank, Assignment::Add(Value::Integer(1)))], stamp })
-    }
-
-    #[test]
-    fn the_same_editor_is_not_written_again() {
-        let (object, change) = added();
-        let record = RecordPlan { object, scope: Scope::All, id: uuid::Uuid::nil() };
-        let set = |stamps: Stamps| {
-            let Statement { sql, params } = update(Dialect::Sqlite, &record, &change, stamps, None);
-            (sql.split_once(" WHERE ").expect("a test").0.to_owned(), params.len())
-        };
-        let rank = r#"UPDATE "task" SET "rank" = "rank" + ?1, "updated_at" = ?2, "#;
-        assert_eq!(set(Stamps::All), (format!(r#"{rank}"updated_by" = ?3, svc_version = svc_version + 1"#), 4));
-        assert_eq!(set(Stamps::Time), (format!("{rank}svc_version = svc_version + 1"), 3));
-    }
-
-    #[test]
-    fn the_source_of_the_old_row_locks_it() {
-        let (object, change) = added();
+        let change = Change { assignments: vec![(rank, Assignment::Add(Value::Integer(1)))], stamp };
         let columns = object.columns.len();
         let statement = lock_and_update(&RecordPlan { object, scope: Scope::All, id: uuid::Uuid::nil() }, &change);
         let sql = statement.sql;

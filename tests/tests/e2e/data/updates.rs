@@ -41,40 +41,6 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/data/tally/20000000-0000-4000-8000-000000000000", json!({ "n": 1 })).await.status, 404);
     }
 
-    async fn each_change_stores_its_editor(server: Server) {
-        let admin = server.admin().await;
-        admin.make_task_object().await;
-        let grants = json!([{ "resource": "task", "actions": ["update"] }]);
-        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "editor", "permissions": grants })).await.status, 201);
-        let editor = server.with_token(server.sign_up("editor").await);
-        let user_of = async |caller: &Admin<'_>| caller.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
-        let (ours, theirs) = (user_of(&admin).await, user_of(&editor).await);
-        assert_eq!(admin.post(&format!("/api/v1/users/{theirs}/roles"), json!({ "roleId": "editor" })).await.status, 200);
-        let mut ids = Vec::new();
-        for _ in 0..4 {
-            ids.push(admin.make("task", json!({ "title": "new" })).await);
-        }
-        // The first change is by the creator, and the third one by the last editor.
-        let turns = [(&admin, &ours), (&editor, &theirs), (&editor, &theirs), (&admin, &ours)];
-        for (turn, (caller, user)) in turns.into_iter().enumerate() {
-            let values = json!({ "title": format!("turn {turn}") });
-            assert_eq!(caller.patch(&format!("/api/v1/data/task/{}", ids[0]), values.clone()).await.status, 200);
-            let operation = json!({ "op": "update", "object": "task", "id": ids[1], "values": values });
-            assert_eq!(caller.post("/api/v1/batch", json!({ "operations": [operation] })).await.status, 200);
-            assert_eq!(caller.patch("/api/v1/data/task/bulk", json!({ "ids": ids[2..], "values": values })).await.status, 200);
-            for id in &ids {
-                let record = admin.get(&format!("/api/v1/data/task/{id}")).await.data();
-                assert_eq!(record["title"], values["title"]);
-                assert_eq!((&record["created_by"], &record["updated_by"]), (&json!(ours), &json!(user)));
-            }
-        }
-        let events = admin.outbox("task").await;
-        let changes = events.iter().filter(|(_, event)| event["op"] == "updated");
-        let editors: Vec<Value> = changes.map(|(_, event)| event["after"]["updated_by"].clone()).collect();
-        let expected = [&ours, &theirs, &theirs, &ours].into_iter().flat_map(|user| vec![json!(user); 4]);
-        assert_eq!(editors, expected.collect::<Vec<_>>());
-    }
-
     async fn no_update_is_lost_and_each_event_continues_the_one_before_it(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

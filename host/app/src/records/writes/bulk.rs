@@ -14,7 +14,7 @@ use super::steps::{check_set_references, created_event, explained_change};
 use crate::base::at::at;
 use crate::outbox::record_events::WriteContext;
 use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
-use crate::records::change::{new_stamps, record_change};
+use crate::records::change::record_change;
 
 /// The maximum number of rows of one statement on Postgres. The next constant limits the values that it binds.
 const INSERT_ROWS_MAX: usize = 100;
@@ -119,7 +119,7 @@ pub(super) async fn change_many(
                 // All records are locked, and were within the scope before the first change. The scope is not tested again,
                 // because the change of one record may move another one out of it.
                 let target = RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id };
-                let update = sql::update(connection.dialect(), &target, change, new_stamps(object, was, &change.stamp), None);
+                let update = sql::update(connection.dialect(), &target, change, None);
                 match connection.fetch_record(update, &object.columns).await {
                     Ok(is) => is,
                     Err(error) => return Err(explained_change(connection, context, &target, change, was, error).await),

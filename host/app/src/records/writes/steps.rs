@@ -12,7 +12,7 @@ use super::explain::{broken_sum, check_references, explained, explained_new, is_
 use crate::base::topic::RecordOp;
 use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
-use crate::records::change::{new_stamps, record_change};
+use crate::records::change::record_change;
 use crate::records::deletion::delete_records;
 use crate::records::links::LinkStep;
 use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
@@ -156,9 +156,7 @@ async fn update(
         return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));
     }
     check_set_references(connection, context, object, &change).await?;
-    let stamps = new_stamps(object, &before, &change.stamp);
-    let statement = sql::update(dialect, &target, &change, stamps, version);
-    let after = match connection.fetch_record(statement, &object.columns).await {
+    let after = match connection.fetch_record(sql::update(dialect, &target, &change, version), &object.columns).await {
         Ok(after) => after,
         Err(error) => return Err(explained_change(connection, context, &target, &change, &before, error).await),
     };
