@@ -43,34 +43,7 @@ pub(crate) struct ExtraValues {
     pub(crate) tail: Option<i64>,
 }
 
-/// Appends the text before the value of a column: `{"id":`, `,"title":` and so on.
-fn write_prefix(out: &mut Vec<u8>, index: usize, column: &Column) {
-    out.extend_from_slice(if index == 0 { b"{\"" } else { b",\"" });
-    out.extend_from_slice(column.name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
 impl Record {
-    /// The record of the only row of a statement. For several rows, a [`RecordWriter`] makes the texts between the values only
-    /// once. `cell` appends the JSON of one column.
-    pub(crate) fn of_row<E>(
-        columns: &[Column],
-        extra: ExtraValues,
-        mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Record, E> {
-        let mut text = Vec::with_capacity(512);
-        let mut cells = Vec::with_capacity(columns.len());
-        for (index, column) in columns.iter().enumerate() {
-            write_prefix(&mut text, index, column);
-            let start = text.len();
-            cell(index, &mut text)?;
-            cells.push(start..text.len());
-        }
-        text.push(b'}');
-        let json_bytes = text.len();
-        Ok(Record { text, json_bytes, cells, extra })
-    }
-
     /// The record's JSON object.
     pub fn json(&self) -> &[u8] {
         &self.text[..self.json_bytes]
@@ -152,11 +125,7 @@ impl RecordWriter {
         let prefixes = columns
             .into_iter()
             .enumerate()
-            .map(|(index, column)| {
-                let mut prefix = Vec::with_capacity(column.name.len() + 4);
-                write_prefix(&mut prefix, index, column);
-                prefix
-            })
+            .map(|(index, column)| format!("{}\"{}\":", if index == 0 { '{' } else { ',' }, column.name).into_bytes())
             .collect();
         RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
     }
@@ -272,30 +241,5 @@ impl<'r> SpooledRows<'r> {
     fn take(&mut self) -> Bytes {
         self.put_at = Instant::now();
         std::mem::replace(&mut self.out, Vec::with_capacity(2 * SPOOLED_BYTES)).into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use blockbase_schema::{ColumnType, FieldType};
-
-    use super::*;
-
-    #[test]
-    fn a_single_row_has_the_same_record_as_one_of_several() {
-        let column = |name: &str| Column::of_result(name.to_owned(), FieldType::Text, ColumnType::Text);
-        let columns = [column("id"), column("title"), column("note")];
-        let cell = |index: usize, out: &mut Vec<u8>| -> Result<(), DbError> {
-            out.extend_from_slice([&b"\"1\""[..], b"null", b"\"a\""][index]);
-            Ok(())
-        };
-        let extra = ExtraValues { first: Some(7), tail: None };
-        let single = Record::of_row(&columns, extra, cell).expect("a record");
-        let of_several = RecordWriter::new(&columns, 0, 0, usize::MAX).record(0, extra, cell).expect("a record");
-        for record in [single, of_several] {
-            assert_eq!(record.json(), br#"{"id":"1","title":null,"note":"a"}"#);
-            assert_eq!((0..3).map(|index| record.cell(index)).collect::<Vec<_>>(), [&b"\"1\""[..], b"null", b"\"a\""]);
-            assert_eq!((record.version().ok(), record.tail(), record.bytes()), (Some(7), None, record.json().len()));
-        }
     }
 }

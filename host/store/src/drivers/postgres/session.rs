@@ -294,13 +294,13 @@ impl Session {
     }
 
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
         let mut found = None;
         self.each_row(statement, |row| {
             if found.is_none() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
                 let extra = statement::extra(row, columns.len())?;
-                let cell = |index: usize, out: &mut Vec<u8>| statement::write_cell(out, columns[index].ty, row, index);
-                found = Some(Record::of_row(columns, extra, cell)?);
+                found = Some(writer.record(0, extra, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
             }
             Ok(0)
         })

@@ -221,9 +221,8 @@ pub(crate) fn fetch_record(session: &mut Session, statement: &Statement, columns
     query(session, statement, |rows| {
         let width = width_of(rows);
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
-        let record = Record::of_row(columns, extra_of(row, width, columns.len())?, |index, out| {
-            write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?)
-        })?;
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let record = record_of(&writer, row, 0, width, columns.len(), |index| columns[index].ty)?;
         // An `UPDATE … RETURNING` takes effect only after all its rows were read.
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(Some(record))
@@ -298,14 +297,9 @@ fn record_of(
     columns: usize,
     ty: impl Fn(usize) -> ColumnType,
 ) -> Result<Record, DbError> {
-    let extra = extra_of(row, width, columns)?;
-    writer.record(hidden, extra, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
-}
-
-/// The values that a row of `width` columns has after the `columns` of the record.
-fn extra_of(row: &rusqlite::Row<'_>, width: usize, columns: usize) -> Result<ExtraValues, DbError> {
     let number = |place: usize| (place < width).then(|| row.get::<_, i64>(place)).transpose().map_err(db_error);
-    Ok(ExtraValues { first: number(columns)?, tail: number(columns + 1)? })
+    let extra = ExtraValues { first: number(columns)?, tail: number(columns + 1)? };
+    writer.record(hidden, extra, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
 }
 
 fn utf8(text: &[u8]) -> Result<&str, DbError> {
