@@ -1,6 +1,5 @@
 //! SQLite: a pool of readers on the write-ahead log, and the only writer.
 
-mod checkpoints;
 mod log;
 mod transaction;
 mod writer;
@@ -24,7 +23,6 @@ use crate::drivers::sqlite::{Session, space, statement};
 use crate::error::{DbError, unavailable};
 use crate::{Cost, OnCommit, Read, ReadCost, Record, Room, Row, Snapshot, migrate};
 
-use checkpoints::Checkpoints;
 use transaction::{SchemaState, batch, run_now};
 
 /// The maximum number of the service's own scans that run at a time. Callers' scans have separate places, so the service never
@@ -32,8 +30,6 @@ use transaction::{SchemaState, batch, run_now};
 const OWN_SCANS_MAX: usize = 4;
 /// The maximum number of callers' scans that run at a time.
 const CALLERS_SCANS_MAX: usize = 8;
-/// How long the check for free space waits until another thread has copied the log.
-const CHECKPOINT_WAIT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Sqlite {
     file: std::path::PathBuf,
@@ -64,18 +60,15 @@ impl Sqlite {
             .query_row("SELECT version FROM svc_versions WHERE name = 'schema'", [], |row| row.get(0))
             .map_err(|error| explain(statement::db_error(error)))?;
         let schema = Arc::new(SchemaState(AtomicI64::new(version * 2)));
-        let log = log::LogGate::default();
-        let checkpoints = Checkpoints::start(file, &session, Arc::clone(&log.checkpoints))?;
-        let connection = Connection::new(Inner::Sqlite(session));
         Ok(Sqlite {
             file: file.to_owned(),
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
             space: space::Space::default(),
             sort_room: Arc::new(sort_room),
-            log,
+            log: log::LogGate::default(),
             own_scans: Arc::new(Semaphore::new(OWN_SCANS_MAX)),
-            writer: writer::Writer::start(connection, on_commit, Arc::clone(&schema), checkpoints)?,
+            writer: writer::Writer::start(Connection::new(Inner::Sqlite(session)), on_commit, Arc::clone(&schema))?,
             schema,
         })
     }
@@ -237,7 +230,6 @@ impl Sqlite {
                 Inner::Sqlite(session) => {
                     // Log pages that were copied into the file become free when the log is truncated. This does not wait for
                     // readers.
-                    let _lock = self.log.checkpoints.try_lock_for(CHECKPOINT_WAIT);
                     let _ = session.busy_timeout(Duration::ZERO);
                     let _ = session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                     let _ = session.busy_timeout(BUSY_WAIT);
@@ -277,7 +269,6 @@ impl Sqlite {
     /// Copies the write-ahead log into the file and truncates it. If readers prevent that, a later checkpoint truncates the log.
     pub(crate) fn cut_log(&self) -> Result<()> {
         let driver = Session::open(&self.file, false).map_err(statement::db_error)?;
-        let _lock = self.log.checkpoints.lock();
         driver.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(statement::db_error)?;
         Ok(())
     }

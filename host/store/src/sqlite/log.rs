@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
 
-use super::checkpoints::CheckpointLock;
 use crate::drivers::sqlite::Session;
 
 /// If the log is larger than this, it is truncated before a further scan begins.
@@ -34,8 +33,6 @@ const BUSY_WAIT: Duration = Duration::from_millis(100);
 /// The gate that every scan passes before it begins.
 #[derive(Default)]
 pub(super) struct LogGate {
-    /// Held while the log is cut.
-    pub(super) checkpoints: CheckpointLock,
     scans: Arc<RwLock<()>>,
     /// The time when the last attempt ended. The lock is held during an attempt.
     cutting: Mutex<Option<Instant>>,
@@ -99,8 +96,8 @@ impl LogGate {
                 entered => entered,
             };
             if let Ok(alone) = entered {
-                let (file, checkpoints) = (file.to_owned(), Arc::clone(&self.checkpoints));
-                let cut = tokio::task::spawn_blocking(move || cut(&file, &checkpoints)).await;
+                let file = file.to_owned();
+                let cut = tokio::task::spawn_blocking(move || cut(&file)).await;
                 if !matches!(cut, Ok(Ok(true))) {
                     tracing::debug!(log.bytes = bytes, "the write-ahead log could not be cut; it is tried again");
                 }
@@ -126,10 +123,9 @@ fn bytes(file: &Path) -> u64 {
 }
 
 /// Copies the log into the file, at first without blocking anybody, and truncates it. Returns whether it was truncated.
-fn cut(file: &Path, checkpoints: &CheckpointLock) -> rusqlite::Result<bool> {
+fn cut(file: &Path) -> rusqlite::Result<bool> {
     let session = Session::open(file, false)?;
     session.busy_timeout(BUSY_WAIT)?;
-    let _lock = checkpoints.lock();
     session.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0))
 }

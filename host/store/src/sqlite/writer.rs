@@ -24,7 +24,6 @@ use tokio::sync::oneshot;
 use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
-use super::checkpoints::Checkpoints;
 use super::transaction::{SchemaState, batch};
 use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
@@ -44,17 +43,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        on_commit: OnCommit,
-        schema: Arc<SchemaState>,
-        mut checkpoints: Checkpoints,
-    ) -> Result<Writer, String> {
+    pub(super) fn start(connection: Connection, on_commit: OnCommit, schema: Arc<SchemaState>) -> Result<Writer, String> {
         let queue = Arc::new(Queue::new());
         let jobs = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || work(connection, &jobs, &on_commit, &schema, &mut checkpoints))
+            .spawn(move || work(connection, &jobs, &on_commit, &schema))
             .map_err(|error| format!("The writer thread cannot be started: {error}"))?;
         Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
     }
@@ -84,7 +78,7 @@ impl Writer {
     }
 }
 
-fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState, checkpoints: &mut Checkpoints) {
+fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState) {
     // When the thread ends for any reason, no caller may wait for it any more.
     let _closed = queue.close_on_drop();
     let mut held_back = None;
@@ -92,18 +86,9 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
         if !job.is_wanted() {
             continue;
         }
-        let is_committed = match job.is_schema() {
-            false => {
-                let (is_committed, next) = commit(&mut connection, job, Some(queue), on_commit, schema);
-                held_back = next;
-                is_committed
-            }
+        match job.is_schema() {
+            false => held_back = commit(&mut connection, job, Some(queue), on_commit, schema),
             true => change_schema(&mut connection, job, on_commit, schema),
-        };
-        match is_committed {
-            true => checkpoints.after_commit(&connection),
-            // There may be no room for a longer log. A copied log needs no more room, because it begins anew.
-            false => checkpoints.copy_now(&connection),
         }
     }
     // The connection that closes last copies the log into the file.
@@ -111,16 +96,13 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
 }
 
 /// Runs a change of the schema. Foreign keys are off, because dropping a table would delete its rows first. They can only be turned off
-/// between transactions. Returns whether it was committed.
-fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) -> bool {
+/// between transactions.
+fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
     let off = batch(connection, "PRAGMA foreign_keys = OFF");
-    let is_committed = match off {
-        Ok(()) => commit(connection, job, None, on_commit, schema).0,
-        Err(error) => {
-            job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error)));
-            false
-        }
-    };
+    match off {
+        Ok(()) => drop(commit(connection, job, None, on_commit, schema)),
+        Err(error) => job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error))),
+    }
     let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
         Inner::Sqlite(driver) => driver.pragma_query_value(None, "foreign_keys", |row| row.get::<_, bool>(0)).map_err(db_error),
         Inner::Postgres(_) => Ok(true),
@@ -131,18 +113,17 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }
-    is_committed
 }
 
-/// Commits a job together with jobs that wait in the queue, if it may share a commit. Returns whether they were committed. If the
-/// queue has a job that needs a separate commit, also returns that job.
+/// Commits a job together with jobs that wait in the queue, if it may share a commit. If the queue has a job that needs a
+/// separate commit, returns that job.
 fn commit(
     connection: &mut Connection,
     first: Box<dyn Job>,
     queue: Option<&Queue>,
     on_commit: &OnCommit,
     schema: &SchemaState,
-) -> (bool, Option<Box<dyn Job>>) {
+) -> Option<Box<dyn Job>> {
     connection.effects = Effects::default();
     let before = schema.0.load(Ordering::Relaxed);
     let (mut jobs, mut held_back) = (vec![first], None);
@@ -172,7 +153,7 @@ fn commit(
     for job in jobs {
         job.answer(failure.as_ref());
     }
-    (failure.is_none(), held_back)
+    held_back
 }
 
 /// Runs the first job, and then the jobs that waited when it began.
@@ -345,8 +326,7 @@ mod tests {
             let on_commit: OnCommit = Arc::new(move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let schema = SchemaState(AtomicI64::new(2));
-            work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &schema, &mut Checkpoints::default());
+            work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
             for answer in answers {
                 answer.blocking_recv().expect("an answer").expect("a commit");
             }
@@ -408,8 +388,7 @@ mod tests {
         }
         queue.close();
         let on_commit: OnCommit = Arc::new(|_| {});
-        let schema = SchemaState(AtomicI64::new(2));
-        work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &schema, &mut Checkpoints::default());
+        work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
         for answer in [first, second] {
             let error = answer.blocking_recv().expect("an answer").expect_err("no room");
             assert_eq!(error.code, Code::StorageFull);
