@@ -79,12 +79,3 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     functions::register(&driver, meter)?;
     Ok(driver)
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn sqlite_is_built_to_call_fdatasync() {
-        let flags = option_env!("LIBSQLITE3_FLAGS").unwrap_or_default();
-        assert!(flags.split_whitespace().any(|flag| flag == "-DHAVE_FDATASYNC"), "see .cargo/config.toml: {flags:?}");
-    }
-}
