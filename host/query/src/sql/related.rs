@@ -112,8 +112,8 @@ impl Writer {
         }
         if self.dialect == Dialect::Postgres {
             let mut tests = self.conditions_by(object, parts, Way::ByRow);
-            // If an index leads to the rows, to plan the statement again takes longer than to run it.
-            if !is_led_by_links(object, parts) && !parts.iter().any(|part| leads_by_id_or_value(object, part)) {
+            // If an index leads to the ids of few rows, to plan the statement again takes longer than to run it.
+            if !parts.iter().any(|part| leads_to_ids(object, part)) {
                 tests.push(self.planned_for_values());
             }
             return tests;
@@ -577,11 +577,11 @@ pub(super) fn is_led_by_index(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to values of the object, or to the ids of the rows to which related rows refer. A foreign key does not
-/// count: how many rows have it depends on its value.
-fn leads_by_id_or_value(object: &Object, condition: &Condition) -> bool {
+/// Whether an index leads to the ids of the rows to which related rows or links lead. A foreign key does not count: how many rows
+/// have it depends on its value.
+fn leads_to_ids(object: &Object, condition: &Condition) -> bool {
     let is_forward = matches!(condition, Condition::Related(related) if matches!(related.shape, RelationShape::Forward { .. }));
-    !is_forward && is_led_by_index(object, condition)
+    !is_plain(condition) && !is_forward && is_led_by_index(object, condition)
 }
 
 /// The index of the condition that leads a page to its rows through related rows.
