@@ -4,6 +4,7 @@ use blockbase_tests::{Admin, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::{codes, data, define, send};
+use crate::accounts::roles::{role, user};
 
 const INFO: &str = "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
 
@@ -211,10 +212,21 @@ on_both_engines! {
         }
         let unknown = codes(&server, Some(&admin.token), "{ task_connection(sort: [{ field: \"colour\" }]) { totalCount } }", Value::Null).await;
         assert_eq!(unknown, ["unknown_field"]);
-        // Another user's cursor, and a user without the right.
-        let bob = server.with_token(server.sign_up("bob").await);
+        // Another user's cursor, with and without the right to read the list.
         let query = format!("{{ task_connection(after: \"{cursor}\") {{ totalCount }} }}");
+        let (bob, _) = user(&admin, "bob", None).await;
         assert_eq!(codes(&server, Some(&bob.token), &query, Value::Null).await, ["forbidden"]);
+        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        let (ann, _) = user(&admin, "ann", Some("reader")).await;
+        for parameter in ["after", "before"] {
+            assert_eq!(refused(&ann, &format!("{parameter}: \"{cursor}\"")).await, parameter);
+        }
+        // Ann's own cursor leads to the same records.
+        let (of_admin, _, _) = edges(&admin, "first: 3").await;
+        let (of_ann, cursors, _) = edges(&ann, "first: 3").await;
+        assert_eq!(of_ann, of_admin);
+        assert_eq!(edges(&ann, &format!("first: 1, after: \"{}\"", cursors[1])).await.0, of_ann[2..]);
+        assert_eq!(refused(&admin, &format!("after: \"{}\"", cursors[1])).await, "after");
     }
 
     async fn names_that_objects_have_already_stay_theirs(server: Server) {
