@@ -1,16 +1,18 @@
 //! Unmodified third-party programs for GraphQL, run with Node against the real binary: the audits of GraphQL over HTTP, the
-//! client of GraphQL-SSE, and the reference implementation of GraphQL, which reads the schema.
+//! client of GraphQL-SSE, Relay, which pages through connections, and the reference implementation of GraphQL, which reads the
+//! schema.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_sqlite_first};
+use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_both_engines, on_sqlite_first};
 use serde_json::json;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("package-lock.json", include_str!("../../../clients/graphql/package-lock.json")),
     ("package.json", include_str!("../../../clients/graphql/package.json")),
     ("audit.mjs", include_str!("../../../clients/graphql/audit.mjs")),
+    ("relay.mjs", include_str!("../../../clients/graphql/relay.mjs")),
     ("schema.mjs", include_str!("../../../clients/graphql/schema.mjs")),
     ("sse.mjs", include_str!("../../../clients/graphql/sse.mjs")),
 ];
@@ -40,6 +42,15 @@ on_sqlite_first! {
         admin.make_task_object().await;
         let steps = run("sse.mjs", &server, &admin.token, None).await;
         assert!(steps.lines().filter(|line| line.starts_with("ok ")).count() >= 29, "{steps}");
+    }
+}
+
+on_both_engines! {
+    async fn relay_pages_through_connections_unmodified(server: Server) {
+        let admin = server.admin().await;
+        crate::graphql::define(&admin).await;
+        let steps = run("relay.mjs", &server, &admin.token, None).await;
+        assert_eq!(steps.lines().filter(|line| line.starts_with("ok ")).count(), 17, "{steps}");
     }
 }
 
