@@ -129,8 +129,8 @@ impl NewAccount {
 
     /// Writes an account whose address has to be proved, and asks for the mail.
     ///
-    /// If the address is taken, the same statements write an account with a placeholder, and are then undone. Otherwise the time of
-    /// the response would reveal who has an account.
+    /// If the address is taken, the same statements write an account with a placeholder, and are then undone. Otherwise the time
+    /// of the response would reveal who has an account.
     async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
         let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
         let part = connection.begin_part().await?;
