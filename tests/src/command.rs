@@ -1,9 +1,15 @@
 //! Commands of the command line, and their outcomes.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
+
+use crate::until;
 
 /// How long one command may take, on a machine that is compiling other code at the same time.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
@@ -12,7 +18,6 @@ pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 pub async fn ran(mut command: Command, input: &str) -> Ran {
     let input = input.to_owned();
     let output = tokio::task::spawn_blocking(move || {
-        use std::io::Write;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
         let mut stdin = child.stdin.take().expect("a pipe");
         // A command that does not read its input may have ended already.
@@ -21,6 +26,38 @@ pub async fn ran(mut command: Command, input: &str) -> Ran {
         child.wait_with_output().expect("an end")
     });
     Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").expect("a process"))
+}
+
+/// Runs a command to its end at a terminal of its own. `secret` and a line break are typed as soon as the terminal no longer
+/// shows what is typed. The outcome's `out` is everything that the terminal showed.
+///
+/// `command` has to name its directory.
+pub(crate) async fn ran_at_terminal(command: &Command, secret: &str) -> Ran {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("a terminal of this user");
+    unlockpt(&terminal).expect("an unlocked terminal");
+    let path = ptsname(&terminal, Vec::new()).expect("a path").into_string().expect("UTF-8");
+    // The first terminal that the leader of a new session opens is the one that `/dev/tty` leads to.
+    let script = "use POSIX (); POSIX::setsid() > 0 or die \"no session: $!\"; \
+                  open(STDIN, '+<', shift) or die \"no terminal: $!\"; \
+                  open(STDOUT, '>&STDIN') && open(STDERR, '>&STDIN') or die; exec(@ARGV) or die";
+    let mut perl = Command::new("perl");
+    perl.arg("-e").arg(script).arg(path).arg(command.get_program()).args(command.get_args());
+    perl.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    perl.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    perl.current_dir(command.get_current_dir().expect("a directory")).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = perl.spawn().expect("perl");
+    let shows = || tcgetattr(&terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO);
+    until("the terminal no longer shows what is typed", async || !shows()).await;
+    let mut terminal = File::from(terminal);
+    terminal.write_all(format!("{secret}\n").as_bytes()).expect("typing");
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut shown = Vec::new();
+        // Linux reports an error when no process has the terminal open any more.
+        let _ = terminal.read_to_end(&mut shown);
+        Output { status: child.wait().expect("an end"), stdout: shown, stderr: Vec::new() }
+    });
+    Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, ended).await.expect("the command ends").expect("a process"))
 }
 
 /// The outcome of a command.

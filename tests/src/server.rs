@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::command::{Ran, ran};
+use crate::command::{Ran, ran, ran_at_terminal};
 use crate::postgres::new_database;
 
 /// The database of a server.
@@ -154,6 +154,11 @@ impl ServerBuilder {
     /// Runs another command of the binary with the settings of the server, in its directory.
     pub async fn run(&self, arguments: &[&str], input: &str) -> Ran {
         ran(self.command(&self.directory(), arguments), input).await
+    }
+
+    /// Does the same at a terminal. `secret` is typed when the terminal no longer shows what is typed.
+    pub async fn run_at_terminal(&self, arguments: &[&str], secret: &str) -> Ran {
+        ran_at_terminal(&self.command(&self.directory(), arguments), secret).await
     }
 
     /// Starts the server, and waits until it listens.

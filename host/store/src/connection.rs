@@ -72,7 +72,58 @@ pub(crate) struct Emitted {
     pub(crate) bytes: usize,
 }
 
+/// The state of a transaction's effects before one of its parts. It has to be given to [`Effects::keep_part`] or
+/// [`Effects::drop_part`] when the part ends.
+#[must_use]
+pub(crate) struct EffectsBefore {
+    events: usize,
+    topics: usize,
+    counts: usize,
+    search: usize,
+    emitted: Emitted,
+    consumers: BTreeSet<String>,
+    has_counted: bool,
+    schema_version: Option<i64>,
+}
+
+/// A part of a transaction that can be undone, with its effects. Parts nest.
+#[must_use]
+pub struct Part {
+    before: EffectsBefore,
+}
+
 impl Effects {
+    /// Begins a part of the transaction whose effects can be dropped.
+    pub(crate) fn begin_part(&mut self) -> EffectsBefore {
+        EffectsBefore {
+            events: self.events.len(),
+            topics: self.topics.len(),
+            counts: self.counts.len(),
+            search: self.search.len(),
+            emitted: self.emitted,
+            consumers: std::mem::take(&mut self.consumers),
+            has_counted: self.has_counted,
+            schema_version: self.schema_version,
+        }
+    }
+
+    pub(crate) fn keep_part(&mut self, before: EffectsBefore) {
+        // The part usually has fewer groups than everything before it.
+        let of_part = std::mem::replace(&mut self.consumers, before.consumers);
+        self.consumers.extend(of_part);
+    }
+
+    pub(crate) fn drop_part(&mut self, before: EffectsBefore) {
+        self.events.truncate(before.events);
+        self.topics.truncate(before.topics);
+        self.counts.truncate(before.counts);
+        self.search.truncate(before.search);
+        self.emitted = before.emitted;
+        self.consumers = before.consumers;
+        self.has_counted = before.has_counted;
+        self.schema_version = before.schema_version;
+    }
+
     /// The events that a commit announces. `None` if it wrote nothing to the outbox.
     pub(crate) fn commit(self) -> Option<Commit> {
         let Effects { events, topics, consumers, .. } = self;
@@ -277,6 +328,29 @@ impl Connection {
             Inner::Sqlite(_) => Ok(()),
             Inner::Postgres(session) => session.undo(format!("ROLLBACK TO SAVEPOINT svc_step_{}", savepoint.number)).await,
         }
+    }
+
+    /// Begins a part of the transaction that can be undone on both engines, together with its effects, while the transaction goes
+    /// on. Bulk writes use [`Connection::savepoint`] instead, which costs nothing on SQLite.
+    pub async fn begin_part(&mut self) -> Result<Part, DbError> {
+        self.define("SAVEPOINT svc_part".to_owned()).await?;
+        Ok(Part { before: self.effects.begin_part() })
+    }
+
+    /// Ends the part of the transaction that was begun last, and keeps what it did.
+    pub async fn keep_part(&mut self, part: Part) -> Result<(), DbError> {
+        self.effects.keep_part(part.before);
+        self.define("RELEASE SAVEPOINT svc_part".to_owned()).await
+    }
+
+    /// Ends the part of the transaction that was begun last, and undoes what it did.
+    pub async fn undo_part(&mut self, part: Part) -> Result<(), DbError> {
+        self.effects.drop_part(part.before);
+        if let Inner::Postgres(session) = &mut self.inner {
+            return session.undo("ROLLBACK TO SAVEPOINT svc_part; RELEASE SAVEPOINT svc_part").await;
+        }
+        self.define("ROLLBACK TO SAVEPOINT svc_part".to_owned()).await?;
+        self.define("RELEASE SAVEPOINT svc_part".to_owned()).await
     }
 
     async fn on_postgres(&mut self, sql: &str) -> Result<(), DbError> {

@@ -119,6 +119,35 @@ on_both_engines! {
         store.close().await;
     }
 
+    async fn a_part_of_a_transaction_is_undone_and_the_rest_stays(engine: Engine) {
+        const INSERT: &str = "INSERT INTO written VALUES ($1)";
+        let (store, _place) = store(engine).await;
+        let written = store.write(Service, |connection| {
+            Box::pin(async move {
+                let outer = connection.begin_part().await?;
+                connection.run(INSERT, vec![1_i64.into()]).await?;
+                let inner = connection.begin_part().await?;
+                connection.run(INSERT, vec![2_i64.into()]).await?;
+                connection.undo_part(inner).await?;
+                connection.run(INSERT, vec![4_i64.into()]).await?;
+                connection.keep_part(outer).await?;
+                let outer = connection.begin_part().await?;
+                let inner = connection.begin_part().await?;
+                connection.run(INSERT, vec![8_i64.into()]).await?;
+                connection.keep_part(inner).await?;
+                connection.undo_part(outer).await?;
+                let failed = connection.begin_part().await?;
+                connection.run("INSERT INTO missing VALUES (1)", Vec::new()).await.unwrap_err();
+                connection.undo_part(failed).await?;
+                connection.run(INSERT, vec![16_i64.into()]).await?;
+                Ok(())
+            })
+        });
+        written.await.unwrap();
+        assert_eq!(integer(&store, "SELECT CAST(sum(n) AS BIGINT) FROM written").await, 1 + 4 + 16);
+        store.close().await;
+    }
+
     async fn a_transaction_may_have_no_statement_or_fail_with_its_first_one(engine: Engine) {
         let (store, _place) = store(engine).await;
         // There are more rounds than connections.

@@ -125,6 +125,22 @@ test("the account page changes the name and the password, and ends other session
   assert.equal(await page.getByRole("navigation", { name: "Main" }).count(), 0);
 });
 
+test("the account page ends one of one's own sessions", async () => {
+  const owner = await admin();
+  const other = await person(owner, "Lena Lost");
+  const lost = await signIn(other, { headers: { "user-agent": "lost-phone" } });
+  const kept = await signIn(other, { headers: { "user-agent": "kept-tablet" } });
+  const page = await open("/admin/account", { as: other });
+  const end = page.getByRole("button", { name: "End the session of lost-phone" });
+  await end.click();
+  await end.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "End the session of kept-tablet" }).waitFor();
+  await page.getByText("this one").waitFor();
+  const ended = await call(lost, "GET", "/api/v1/me");
+  assert.ok(ended.status === 401 || ended.body.authenticated === false);
+  assert.equal((await must(kept, "GET", "/api/v1/me")).authenticated, true);
+});
+
 test("at 360 px the rail is a drawer", async () => {
   const owner = await admin();
   const page = await open("/admin/account", { as: owner, width: 360 });

@@ -15,7 +15,7 @@ export function ConfirmAddress({ email }: { email: string }) {
       <p className={classes.note}>If no mail comes, look among your spam. One address gets at most five mails an hour.</p>
       {send.isSuccess && (
         <p className={classes.told} role="status">
-          Another mail is on its way. Only its link works from then on.
+          Another mail is on its way.
         </p>
       )}
     </GateForm>

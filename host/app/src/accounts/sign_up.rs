@@ -98,15 +98,13 @@ impl NewAccount {
             Admission::Further => false,
             Admission::Refused(outcome) => return Ok(outcome),
         };
-        let waits = app.settings.require_email_verification && !is_first;
-        let is_new = connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
-        if waits {
-            self.ask_for_proof(app, connection, announcer, is_new).await?;
+        if app.settings.require_email_verification && !is_first {
+            return self.insert_waiting(app, connection, announcer).await;
         }
-        if !is_new {
-            return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });
+        if !connection.insert_user(&self.user, Some(self.password_hash.clone())).await? {
+            return Ok(Outcome::EmailTaken);
         }
-        let guest = self.guest.as_deref().filter(|_| !waits);
+        let guest = self.guest.as_deref();
         let carried = match guest {
             Some(guest) => {
                 let way = (guest, self.user.id.as_str());
@@ -115,11 +113,8 @@ impl NewAccount {
             None => false,
         };
         self.give_first_role(app, connection, is_first, carried).await?;
-        if !waits {
-            connection.insert_session(self.session.clone()).await?;
-        }
-        let members = NewUserMembers { user_id: &self.user.id, is_anonymous: false };
-        announcer.emit(connection, Topic::UserCreated(members)).await?;
+        connection.insert_session(self.session.clone()).await?;
+        self.announce(connection, announcer).await?;
         if is_first {
             // This account administers the server.
             let act = Act::on_user(AuditAction::Create, &self.user.id);
@@ -129,7 +124,36 @@ impl NewAccount {
             let members = UpgradeMembers { user_id: &self.user.id, guest_id: guest };
             announcer.emit(connection, Topic::UserUpgraded(members)).await?;
         }
-        Ok(if waits { Outcome::Waits } else { Outcome::Done })
+        Ok(Outcome::Done)
+    }
+
+    /// Writes an account whose address has to be proved, and asks for the mail.
+    ///
+    /// If the address is taken, the same statements write an account with a placeholder, and are then undone. Otherwise the time
+    /// of the response would reveal who has an account.
+    async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
+        let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
+        let part = connection.begin_part().await?;
+        let is_new = !is_taken && connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
+        if !is_new {
+            // If another sign-up took the address meanwhile, this is one statement more. Without `@` it is nobody's address.
+            let user = UserRow { email: format!("taken-{}", self.user.id), ..self.user.clone() };
+            connection.insert_user(&user, Some(self.password_hash.clone())).await?;
+        }
+        self.give_first_role(app, connection, false, false).await?;
+        self.announce(connection, announcer).await?;
+        match is_new {
+            true => connection.keep_part(part).await?,
+            false => connection.undo_part(part).await?,
+        }
+        self.ask_for_proof(app, connection, announcer, is_new).await?;
+        Ok(Outcome::Waits)
+    }
+
+    /// Writes the event of the new account.
+    async fn announce(&self, connection: &mut Connection, announcer: &Announcer) -> Result<()> {
+        let members = NewUserMembers { user_id: &self.user.id, is_anonymous: false };
+        announcer.emit(connection, Topic::UserCreated(members)).await
     }
 
     /// Whether the account may be made, and whether it is the first one.

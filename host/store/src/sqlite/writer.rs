@@ -202,23 +202,11 @@ fn run_all(
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
-    let effects = &mut connection.effects;
-    let (events, topics) = (effects.events.len(), effects.topics.len());
-    let (counts, search) = (effects.counts.len(), effects.search.len());
-    let (consumers, schema_version) = (std::mem::take(&mut effects.consumers), effects.schema_version);
+    let before = connection.effects.begin_part();
     if job.run(connection) {
-        // Those of this job are usually fewer than those of all jobs before it.
-        let of_job = std::mem::replace(&mut connection.effects.consumers, consumers);
-        connection.effects.consumers.extend(of_job);
+        connection.effects.keep_part(before);
     } else {
-        let effects = &mut connection.effects;
-        effects.events.truncate(events);
-        effects.emitted = Emitted::default();
-        effects.consumers = consumers;
-        effects.topics.truncate(topics);
-        effects.counts.truncate(counts);
-        effects.search.truncate(search);
-        effects.schema_version = schema_version;
+        connection.effects.drop_part(before);
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {

@@ -5,6 +5,8 @@ use blockbase_tests::{Answer, Engine, MailServer, Server, ServerBuilder, on_both
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::events::Stream;
+
 use super::mail::{NEW_PASSWORD, PASSWORD, expect_code, path_of, post, request_reset, reset, sending_to, sign_in, token};
 
 /// The path of a link that proves an address, without the page where it ends. So its outcome is a JSON response.
@@ -109,6 +111,11 @@ on_both_engines! {
     }
 }
 
+/// The statements of a request's transaction. Before it, a request may read the session of its caller.
+fn work(statements: Vec<String>) -> Vec<String> {
+    statements.into_iter().skip_while(|text| text != "BEGIN").collect()
+}
+
 /// On SQLite the statements are the same, but a thread of its own runs the writes, and its statements show no request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_database_does_the_same_work_for_every_address() {
@@ -140,9 +147,6 @@ async fn the_database_does_the_same_work_for_every_address() {
         let (known, of_known) = traced(&server, &format!("known-{number}"), with_email(path, body.clone(), "ann")).await;
         let (unknown, of_unknown) = traced(&server, &format!("unknown-{number}"), with_email(path, body, "nobody")).await;
         assert_eq!((known.status, &known.text), (unknown.status, &unknown.text), "{path}");
-        // Before the transaction, a request may read the session of its caller.
-        let work =
-            |statements: Vec<String>| -> Vec<String> { statements.into_iter().skip_while(|text| text != "BEGIN").collect() };
         let (of_known, of_unknown) = (work(of_known), work(of_unknown));
         assert_eq!(of_known.last().map(String::as_str), Some("COMMIT"), "{path}: {of_known:?}");
         assert_eq!(of_known, of_unknown, "{path}");
@@ -152,6 +156,88 @@ async fn the_database_does_the_same_work_for_every_address() {
     let request = with_email("sign-in/email", json!({ "password": PASSWORD }), "ann");
     let (signed_in, statements) = traced(&server, "signs-in", request).await;
     assert_eq!((signed_in.status, statements.len()), (200, 11), "{statements:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_up_does_the_same_work_for_every_address() {
+    let mails = MailServer::start(&[]).await;
+    let server = sending_to(Engine::Postgres, &mails)
+        .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
+        .env("SVC_SIGNUP_ROLE", "member")
+        .env("SVC_LOG", "info,blockbase_store::sql=trace")
+        .env("SVC_LOG_FORMAT", "json")
+        .start()
+        .await;
+    let admin = server.admin().await;
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+    let sign_up = |name: &str| {
+        let body = json!({ "name": "Ann", "email": format!("{name}@example.com"), "password": PASSWORD });
+        server.request("POST", "/api/auth/sign-up/email").json(&body)
+    };
+    let (free, of_free) = traced(&server, "free", sign_up("ann")).await;
+    let (taken, of_taken) = traced(&server, "taken", sign_up("ann")).await;
+    assert_eq!((free.status, taken.status), (200, 200), "{} {}", free.text, taken.text);
+    // Both end their part of the transaction with one round trip.
+    let ended_alike = |statements: Vec<String>, end: &str| -> Vec<String> {
+        assert_eq!(statements.iter().filter(|text| *text == end).count(), 1, "{statements:?}");
+        work(statements).into_iter().map(|text| if text == end { "the end of the part".to_owned() } else { text }).collect()
+    };
+    let of_free = ended_alike(of_free, "RELEASE SAVEPOINT svc_part");
+    let of_taken = ended_alike(of_taken, "ROLLBACK TO SAVEPOINT svc_part; RELEASE SAVEPOINT svc_part");
+    assert_eq!(of_free.last().map(String::as_str), Some("COMMIT"), "{of_free:?}");
+    for (table, times) in [("svc_users", 1), ("svc_credentials", 1), ("svc_user_roles", 1), ("svc_events", 2), ("svc_mails", 1)] {
+        let inserts = of_free.iter().filter(|text| text.contains(&format!("INSERT INTO {table} ("))).count();
+        assert_eq!(inserts, times, "{table}: {of_free:?}");
+    }
+    assert_eq!(of_free, of_taken);
+}
+
+on_both_engines! {
+    async fn a_sign_up_with_a_taken_address_leaves_nothing(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails)
+            .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
+            .env("SVC_SIGNUP_ROLE", "member")
+            .start()
+            .await;
+        let admin = server.admin().await;
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+        let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD });
+        assert_eq!(post(&server, "sign-up/email", body.clone()).await.status, 200);
+        let stored = async || {
+            let mut rows = Vec::new();
+            for query in [
+                "SELECT id, email FROM svc_users ORDER BY id",
+                "SELECT user_id, password_hash FROM svc_credentials ORDER BY user_id",
+                "SELECT user_id, role_id FROM svc_user_roles ORDER BY user_id, role_id",
+                "SELECT id, topic FROM svc_events WHERE topic LIKE 'auth.user.%' ORDER BY id",
+                "SELECT CAST(sum(rows) AS TEXT) FROM svc_counts WHERE object_id = 0",
+            ] {
+                rows.push(server.sql(query).await);
+            }
+            rows
+        };
+        let mut stream = Stream::open(&admin, "?topics=auth.user.%23").await;
+        let before = stored().await;
+        assert_eq!(before[0].len(), 2);
+        assert_eq!(post(&server, "sign-up/email", body).await.status, 200);
+        assert_eq!(stored().await, before);
+        // The feed did not get the event either.
+        let next = json!({ "name": "Bob", "email": "bob@example.com", "password": PASSWORD });
+        assert_eq!(post(&server, "sign-up/email", next).await.status, 200);
+        let users = server.sql("SELECT id FROM svc_users").await.concat();
+        let bob = server.sql("SELECT id FROM svc_users WHERE email = 'bob@example.com'").await.concat().remove(0);
+        loop {
+            // On Postgres, a stream may begin with events from a moment before it.
+            let frame = stream.frame().await.expect("the stream goes on");
+            if frame.contains("\"topic\":\"auth.user.created\"") {
+                assert!(users.iter().any(|id| frame.contains(id.as_str())), "{frame}");
+                if frame.contains(&bob) {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,8 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines, ran, until};
+use blockbase_tests::{Answer, Engine, Server, ServerBuilder, blockbase, on_both_engines, ran, until};
 use serde_json::{Value, json};
+
+use crate::accounts::roles::within_five_seconds;
 
 const PASSWORD: &str = "correct horse battery";
 const NEW_PASSWORD: &str = "another horse battery";
@@ -70,7 +72,7 @@ on_both_engines! {
         }
         let set = server.run(&["user", "set-password", "ann@example.com", "--json"], PASSWORD).await.json();
         assert_eq!(set["email"], "ann@example.com");
-        until("ann's first session ends", async || !is_signed_in(&server, &ann).await).await;
+        within_five_seconds(async || !is_signed_in(&server, &ann).await).await;
         let ann = sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
         server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["there is no role `nothing`"]);
 
@@ -85,7 +87,7 @@ on_both_engines! {
         let table = server.run(&["key", "list"], "").await;
         assert!(table.out().lines().any(|line| line.contains(id) && line.contains("ann@example.com")), "{table:?}");
         server.run(&["key", "delete", id], "").await.out();
-        until("the key ends", async || server.with_token(key.clone()).get("/api/v1/roles").await.status == 401).await;
+        within_five_seconds(async || server.with_token(key.clone()).get("/api/v1/roles").await.status == 401).await;
         server.run(&["key", "delete", id], "").await.expect_error(1, &["not_found"]);
         let made = server.run(&["key", "create", "ci", "--user", "ann@example.com", "--role", "editor", "--json"], "").await.json();
         let id = made["data"]["id"].as_str().unwrap();
@@ -96,11 +98,11 @@ on_both_engines! {
         // The password, a ban, and a link.
         let set = server.run(&["user", "set-password", "ann@example.com"], &format!("{NEW_PASSWORD}\n")).await;
         assert!(!set.out().contains(NEW_PASSWORD) && !set.error.contains(NEW_PASSWORD), "{set:?}");
-        until("ann's session ends", async || !is_signed_in(&server, &ann).await).await;
+        within_five_seconds(async || !is_signed_in(&server, &ann).await).await;
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
         let ann = sign_in(&server, "ann", NEW_PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
         server.run(&["user", "ban", "ann@example.com"], "").await.out();
-        until("the ban holds", async || !is_signed_in(&server, &ann).await).await;
+        within_five_seconds(async || !is_signed_in(&server, &ann).await).await;
         server.run(&["user", "password-link", "ann@example.com"], "").await.expect_error(1, &["banned"]);
         server.run(&["user", "unban", "ann@example.com"], "").await.out();
         let link = server.run(&["user", "password-link", "ann@example.com"], "").await;
@@ -123,7 +125,7 @@ on_both_engines! {
         let ann = server.with_token(sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned());
         server.run(&["user", "grant", "ann@example.com", "admin"], "").await.out();
         let hook = json!({ "url": "https://example.com/hook", "topics": ["data.#"] });
-        until("ann may make a webhook", async || ann.post("/api/v1/webhooks", hook.clone()).await.status == 201).await;
+        within_five_seconds(async || ann.post("/api/v1/webhooks", hook.clone()).await.status == 201).await;
         server.run(&["user", "delete", "ann@example.com", "--yes"], "").await.expect_error(1, &["owns_things"]);
         server.run(&["user", "delete", "ann@example.com"], "").await.expect_error(2, &["--yes"]);
         let heir = ["user", "delete", "ann@example.com", "--yes", "--hand-over-to", "admin@example.com"];
@@ -174,6 +176,43 @@ on_both_engines! {
         assert_eq!(use_link(&server, link, PASSWORD).await.status, 200);
         let ann = sign_in(&server, "ann", PASSWORD).await.json()["token"].as_str().unwrap().to_owned();
         assert_eq!(server.with_token(ann).get("/api/v1/users").await.json()["pagination"]["totalCount"], 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_is_read_unseen_at_a_terminal() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    server.admin().await;
+    let ran = server.builder().run_at_terminal(&["user", "set-password", "admin@example.com"], NEW_PASSWORD).await;
+    assert!(ran.out().contains("New password of admin@example.com: "), "{ran:?}");
+    for word in NEW_PASSWORD.split(' ') {
+        assert!(!ran.out.contains(word), "{word}: {ran:?}");
+    }
+    assert_eq!(sign_in(&server, "admin", NEW_PASSWORD).await.status, 200);
+    assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 401);
+}
+
+#[tokio::test]
+async fn help_says_what_commands_of_accounts_work_on_and_has_an_example_of_each() {
+    let help = async |arguments: &[&str]| {
+        let mut command = Command::new(blockbase());
+        command.args(arguments).arg("--help");
+        ran(command, "").await.out().to_owned()
+    };
+    for (group, known) in [("user", "set-password"), ("key", "create")] {
+        let text = help(&[group]).await;
+        for part in ["It works on the server of this machine and needs no key", "SVC_DATA_DIR", "SVC_DATABASE_URL"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let listed = text.split_once("Commands:\n").unwrap().1.split("\n\n").next().unwrap();
+        let names: Vec<&str> =
+            listed.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+        assert!(names.len() > 2 && names.contains(&known), "{text}");
+        for name in names {
+            let text = help(&[group, name]).await;
+            let example = text.split_once("Example:\n").unwrap_or_else(|| panic!("{group} {name} has no example: {text}")).1;
+            assert!(example.contains(&format!("blockbase {group} {name}")), "{text}");
+        }
     }
 }
 
