@@ -216,7 +216,8 @@ on_both_engines! {
         let query = format!("{{ task_connection(after: \"{cursor}\") {{ totalCount }} }}");
         let (bob, _) = user(&admin, "bob", None).await;
         assert_eq!(codes(&server, Some(&bob.token), &query, Value::Null).await, ["forbidden"]);
-        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        let grants = ["data", "task"].map(|resource| json!({ "resource": resource, "actions": ["read"] }));
+        role(&admin, "reader", json!(grants)).await;
         let (ann, _) = user(&admin, "ann", Some("reader")).await;
         for parameter in ["after", "before"] {
             assert_eq!(refused(&ann, &format!("{parameter}: \"{cursor}\"")).await, parameter);
