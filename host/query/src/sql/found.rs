@@ -42,9 +42,7 @@ const ROW_KEYS_MAX: usize = 100;
 /// The number of first rows that are judged, if the conditions lead from each of them to one row at most.
 const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
-const FIRST_ROWS_TO_MANY_MAX: i64 = 60;
-/// The same on Postgres, where no sample leads to a page that is full a little later.
-const READ_ROWS_TO_MANY_MAX: i64 = 100;
+const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
 
 /// What was found about the rows of a page.
 #[derive(Debug)]
@@ -108,7 +106,7 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let (most, offset) = judged_rows(plan, limit, FIRST_ROWS_TO_MANY_MAX)?;
+    let (most, offset) = judged_rows(plan, limit)?;
     if is_led_by_links(object, conditions) {
         return None;
     }
@@ -152,7 +150,7 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     if dialect != Dialect::Postgres || plan.counts_with_page(dialect) || !follows_relations || is_led || is_searched(plan) {
         return None;
     }
-    let (most, offset) = judged_rows(plan, limit, READ_ROWS_TO_MANY_MAX)?;
+    let (most, offset) = judged_rows(plan, limit)?;
     let mut writer = Writer::of_page(dialect, plan);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
@@ -171,13 +169,12 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
 }
 
 /// The number of first rows that are judged for a page with at most `limit` rows, and the number of rows that the page skips.
-/// `None` if the page cannot be among the first rows. `to_many_max` is the first number if a row can have any number of related
-/// rows.
-fn judged_rows(plan: &ListPlan, limit: i64, to_many_max: i64) -> Option<(i64, i64)> {
+/// `None` if the page cannot be among the first rows.
+fn judged_rows(plan: &ListPlan, limit: i64) -> Option<(i64, i64)> {
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     let most = match plan.selection.conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
         true => FIRST_ROWS_MAX,
-        false => to_many_max,
+        false => FIRST_ROWS_TO_MANY_MAX,
     };
     (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some((most, offset))
 }
