@@ -338,7 +338,7 @@ on_both_engines! {
         make_all(&admin, "task", vec![json!({ "number": 10, "project_id": other }); 200]).await;
         let condition = json!({ "project": { "number": 1 }, "step_by_task": { "some": { "number": 1 } } });
         let path = format!("/api/v1/data/task?select=number&count=none&limit=4&where={}", encoded(&condition.to_string()));
-        for (offset, page) in [(0, [9, 8, 7, 6]), (3, [6, 5, 4, 3])] {
+        for (offset, page) in [(0, [9_usize, 8, 7, 6]), (3, [6, 5, 4, 3])] {
             let answer = admin.get(&format!("{path}&offset={offset}")).await;
             assert_eq!(numbers(&answer.json()), page, "{offset}: {}", answer.text);
         }
