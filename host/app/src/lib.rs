@@ -52,7 +52,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, MailKind, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, AuditFilter, EventText, Incomplete, LedgerFilter, MailKind, SpoolReader};
 pub use blocks::{
     BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
     LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,
@@ -63,8 +63,7 @@ pub use caller::{Authority, Caller, Credentials, GivenTicket};
 pub use delivery::delivery_check::DeliveryCheck;
 pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
-    Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease, LedgerRequest,
-    RESETS_MAX,
+    Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease, RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
 pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
@@ -83,7 +82,7 @@ pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     OBJECT_MEMBERS_FIXED, ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
 };
-pub use service::audit::{AuditEntryAnswer, AuditRequest};
+pub use service::audit::AuditEntryAnswer;
 pub use service::instance::{InstanceAnswer, SignInMethod};
 pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};

@@ -141,6 +141,36 @@ pub(crate) const EVENT_COLUMNS: &str = event_columns!();
 const INSERT_EVENT: &str =
     concat!("INSERT INTO svc_events (", event_columns!(), ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 
+/// The insert of deliveries, up to the source of their rows. Each argument is SQL for a value. `dead` is the reason if the
+/// delivery is dead from the start, and otherwise null.
+macro_rules! insert_deliveries {
+    ($seq:literal, $record_id:literal, $occurred_at:literal, $consumer:literal, $handler:literal, $dead:literal) => {
+        concat!(
+            "INSERT INTO svc_deliveries \
+             (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) SELECT ",
+            $seq,
+            ", ",
+            $consumer,
+            ", ",
+            $handler,
+            ", ",
+            $record_id,
+            ", CASE WHEN ",
+            $dead,
+            " IS NULL THEN 'pending' ELSE 'failed' END, ",
+            $dead,
+            " IS NOT NULL, 0, ",
+            $dead,
+            ", CASE WHEN ",
+            $dead,
+            " IS NULL THEN ",
+            $occurred_at,
+            " END"
+        )
+    };
+}
+pub(crate) use insert_deliveries;
+
 /// The parameters of [`INSERT_EVENT`].
 fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     vec![
@@ -268,22 +298,15 @@ impl Connection {
         let Inner::Sqlite(driver) = &self.inner else { return Ok(()) };
         let seq = driver.last_insert_rowid();
         for delivery in event.deliveries.iter() {
-            let (status, due) = match delivery.dead {
-                None => ("pending", Some(event.occurred_at)),
-                Some(_) => ("failed", None),
-            };
             self.run(
-                "INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8)",
+                insert_deliveries!("$1", "$2", "$3", "$4", "$5", "$6"),
                 vec![
                     seq.into(),
+                    event.record_id.clone().into(),
+                    event.occurred_at.into(),
                     delivery.consumer.clone().into(),
                     delivery.handler.clone().into(),
-                    event.record_id.clone().into(),
-                    status.into(),
-                    delivery.dead.is_some().into(),
                     delivery.dead.map(str::to_owned).into(),
-                    due.into(),
                 ],
             )
             .await?;
@@ -328,17 +351,18 @@ impl Connection {
             Param::OptionalBytesList(stored.packed),
         ];
         self.run(
-            "WITH event AS (\
-               INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
-               SELECT id, topic, payload, object, record_id, owner, $7, $8, payload_bytes::bigint, packed \
-               FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $13::text[], $14::bytea[]) \
-               WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, payload_bytes, packed, place) ORDER BY place \
-               RETURNING seq, topic, record_id) \
-             INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
-             SELECT event.seq, d.consumer, d.handler, event.record_id, CASE WHEN d.dead IS NULL THEN 'pending' ELSE 'failed' END, \
-               d.dead IS NOT NULL, 0, d.dead, CASE WHEN d.dead IS NULL THEN $8 END \
-             FROM event JOIN unnest($9::text[], $10::text[], $11::text[], $12::text[]) AS d (topic, consumer, handler, dead) \
-             ON d.topic = event.topic",
+            concat!(
+                "WITH event AS (\
+                   INSERT INTO svc_events \
+                     (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
+                   SELECT id, topic, payload, object, record_id, owner, $7, $8, payload_bytes::bigint, packed FROM unnest(\
+                     $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $13::text[], $14::bytea[]) \
+                   WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, payload_bytes, packed, place) \
+                   ORDER BY place RETURNING seq, topic, record_id) ",
+                insert_deliveries!("event.seq", "event.record_id", "$8", "d.consumer", "d.handler", "d.dead"),
+                " FROM event JOIN unnest($9::text[], $10::text[], $11::text[], $12::text[]) \
+                 AS d (topic, consumer, handler, dead) ON d.topic = event.topic"
+            ),
             params,
         )
         .await

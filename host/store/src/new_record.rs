@@ -12,7 +12,7 @@ use blockbase_schema::Column;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::events::{EVENT_COLUMNS, NewDelivery, NewEvent, packed_params};
+use crate::events::{EVENT_COLUMNS, NewDelivery, NewEvent, insert_deliveries, packed_params};
 use crate::record::Record;
 
 /// What a new record needs besides its row.
@@ -128,12 +128,11 @@ fn event_sql(first: usize) -> String {
 
 /// The insert of the event's deliveries. `lists` is the number of the first of their parameters.
 fn deliveries_sql(lists: usize) -> String {
+    const INSERT: &str = insert_deliveries!("e.seq", "e.record_id", "e.occurred_at", "d.consumer", "d.handler", "d.dead");
     format!(
         ", svc_delivery AS (\
-           INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
-           SELECT e.seq, d.consumer, d.handler, e.record_id, CASE WHEN d.dead IS NULL THEN 'pending' ELSE 'failed' END, \
-             d.dead IS NOT NULL, 0, d.dead, CASE WHEN d.dead IS NULL THEN e.occurred_at END \
-           FROM svc_event AS e CROSS JOIN unnest(${lists}::text[], ${}::text[], ${}::text[]) AS d (consumer, handler, dead))",
+           {INSERT} FROM svc_event AS e \
+           CROSS JOIN unnest(${lists}::text[], ${}::text[], ${}::text[]) AS d (consumer, handler, dead))",
         lists + 1,
         lists + 2
     )

@@ -2,22 +2,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::Arc;
+mod support;
 
 use blockbase_schema::Result;
-use blockbase_store::{AuditFilter, AuditRow, Connection, Location, REPLACED, Service, Store};
+use blockbase_store::{AuditFilter, AuditRow, Connection, REPLACED, Service, Store};
 use blockbase_tests::{Engine, on_both_engines};
 use futures_util::future::BoxFuture;
 
-/// A store on an engine. The directory has to outlive the store.
-async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
-    let place = tempfile::tempdir().unwrap();
-    let location = match engine {
-        Engine::Sqlite => Location::Sqlite { file: place.path().join("svc.db") },
-        Engine::Postgres => Location::Postgres { url: blockbase_tests::new_database().await },
-    };
-    (Store::open(location, Some(2), Arc::new(|_| ())).await.unwrap(), place)
-}
+use crate::support::store;
 
 /// Runs one transaction.
 async fn write<T, F>(store: &Store, body: F) -> T

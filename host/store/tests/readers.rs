@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,21 +11,13 @@ use std::time::Duration;
 
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, Cost, Location, Read, ReadCost, Reader, Store};
+use blockbase_store::{Connection, Cost, Read, ReadCost, Reader, Store};
 use blockbase_tests::Engine;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-/// A store on an engine. On Postgres it has one connection for callers. The directory has to outlive the store.
-async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
-    let place = tempfile::tempdir().unwrap();
-    let location = match engine {
-        Engine::Sqlite => Location::Sqlite { file: place.path().join("svc.db") },
-        Engine::Postgres => Location::Postgres { url: blockbase_tests::new_database().await },
-    };
-    (Store::open(location, Some(2), Arc::new(|_| ())).await.unwrap(), place)
-}
+use crate::support::store;
 
 /// A reader who can lose her rights while she waits.
 #[derive(Clone, Default)]

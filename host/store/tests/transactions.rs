@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
 use std::sync::Arc;
 
 use blockbase_query::Statement;
@@ -41,12 +43,7 @@ async fn integer(store: &Store, sql: impl Into<String>) -> i64 {
 
 /// A store with a table `written`. On Postgres, it has one connection for callers. The directory has to outlive the store.
 async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
-    let place = tempfile::tempdir().unwrap();
-    let location = match engine {
-        Engine::Sqlite => Location::Sqlite { file: place.path().join("svc.db") },
-        Engine::Postgres => Location::Postgres { url: blockbase_tests::new_database().await },
-    };
-    let store = Store::open(location, Some(2), Arc::new(|_| ())).await.unwrap();
+    let (store, place) = support::store(engine).await;
     let defined = store.write_schema(Service, |connection| {
         Box::pin(async move { Ok(connection.define("CREATE TABLE written (n BIGINT)".to_owned()).await?) })
     });

@@ -81,20 +81,6 @@ pub struct Lease {
     pub claimed: Claimed,
 }
 
-/// The requested entries of the ledger.
-#[derive(Clone, Debug, Default)]
-pub struct LedgerRequest {
-    pub status: Option<String>,
-    pub consumer: Option<String>,
-    pub is_dead: Option<bool>,
-    pub event_id: Option<String>,
-    pub topic: Option<TopicFilter>,
-    /// The first instant of the events, in milliseconds since the epoch.
-    pub since: Option<i64>,
-    /// The first instant after the period.
-    pub until: Option<i64>,
-}
-
 /// The states of a delivery.
 pub const DELIVERY_STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
 
@@ -354,27 +340,36 @@ impl App {
     ///
     /// # Errors
     /// `invalid_request` for an unknown status.
-    pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
+    pub async fn list_deliveries(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
-        let filter = self.ledger_filter(caller, request)?;
+        let filter = checked(filter)?;
+        let visible = self.visible_events(caller, Unknown::LeftOut);
         let with_unknown = self.visible_events(caller, Unknown::Included);
-        if with_unknown != filter.visible {
-            return self.list_by_payload(caller, LedgerFilter { visible: with_unknown, ..filter }, paging).await;
+        if with_unknown != visible {
+            return self.list_by_payload(caller, filter, with_unknown, paging).await;
         }
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
         let (rows, total) = self
-            .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
+            .scan(caller, move |connection| {
+                Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), limit, offset).await?) })
+            })
             .await?;
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
     /// Does the same for a caller whose rights depend on the payloads of events. It looks only at the newest entries. The total
     /// counts only those of them that are shown.
-    async fn list_by_payload(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
+    async fn list_by_payload(
+        &self,
+        caller: &Caller,
+        filter: LedgerFilter,
+        visible: Option<VisibleEvents>,
+        paging: Paging,
+    ) -> Result<String> {
         let (rows, _) = self
             .scan(caller, move |connection| {
-                Box::pin(async move { Ok(connection.ledger(&filter, ENTRIES_BY_PAYLOAD_MAX, 0).await?) })
+                Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), ENTRIES_BY_PAYLOAD_MAX, 0).await?) })
             })
             .await?;
         let mut shown: Vec<DeliveryAnswer> = Vec::new();
@@ -434,34 +429,20 @@ impl App {
         Ok(Some(DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }))
     }
 
-    fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
-        let LedgerRequest { status, consumer, is_dead, event_id, topic, since, until } = request;
-        if let Some(status) = status.as_ref().filter(|status| !DELIVERY_STATUSES.contains(&status.as_str())) {
-            let message = format!("`status` takes pending, delivered or failed, not {status:?}.");
-            return Err(Error::invalid_request(message));
-        }
-        Ok(LedgerFilter {
-            status,
-            consumer,
-            is_dead,
-            event_id: event_id.map(|id| id.to_ascii_lowercase()),
-            topic,
-            since,
-            until,
-            visible: self.visible_events(caller, Unknown::LeftOut),
-        })
-    }
-
     /// The number of entries of each consumer group in each state. The caller sees the same entries as in the list, and `delivered` is
     /// counted among the group's newest 10,000.
     ///
     /// # Errors
     /// The same as for the list.
-    pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<DeliveryCounts>> {
+    pub async fn count_deliveries(&self, caller: &Caller, filter: LedgerFilter) -> Result<Vec<DeliveryCounts>> {
         caller.require(Resource::Events, Action::Read)?;
-        let filter = self.ledger_filter(caller, request)?;
-        let counts =
-            self.scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) })).await?;
+        let filter = checked(filter)?;
+        let visible = self.visible_events(caller, Unknown::LeftOut);
+        let counts = self
+            .scan(caller, move |connection| {
+                Box::pin(async move { Ok(connection.ledger_counts(&filter, visible.as_ref()).await?) })
+            })
+            .await?;
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
@@ -546,25 +527,27 @@ impl App {
     ///
     /// # Errors
     /// If a group is named: `forbidden` if it has rights that the caller lacks, `conflict` if it is disabled or suspended.
-    pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
+    pub async fn retry_dead_deliveries(&self, caller: &Caller, filter: LedgerFilter) -> Result<u64> {
         self.recheck(caller).await?;
         caller.require(Resource::Events, Action::Update)?;
         caller.require(Resource::Events, Action::Read)?;
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }
-        let mut act = Some(DeadRetry { auditor: self.auditor(caller), asked: asked(&request) });
-        let filter = self.ledger_filter(caller, request)?;
+        let mut act = Some(DeadRetry { auditor: self.auditor(caller), asked: asked(&filter) });
+        let filter = checked(filter)?;
+        let visible = self.visible_events(caller, Unknown::LeftOut);
+        let sought = (&filter, visible.as_ref());
         let permit = Arc::new(self.scan_permit(caller).await?);
         if let Some(consumer) = filter.consumer.clone() {
-            return self.retry_dead_of_group(caller, &permit, &filter, (&consumer, RESETS_MAX), &mut act).await;
+            return self.retry_dead_of_group(caller, &permit, sought, (&consumer, RESETS_MAX), &mut act).await;
         }
         let groups = self
             .scan_in(caller, Arc::clone(&permit), |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
             .await?;
         let mut count = 0;
         for consumer in groups {
-            match self.retry_dead_of_group(caller, &permit, &filter, (&consumer, RESETS_MAX - count), &mut act).await {
+            match self.retry_dead_of_group(caller, &permit, sought, (&consumer, RESETS_MAX - count), &mut act).await {
                 Ok(reset) => count += reset,
                 // The error may only concern this group. If the caller has lost a right, the check fails.
                 Err(error) if is_refusal(&error) => self.recheck(caller).await?,
@@ -582,16 +565,18 @@ impl App {
         &self,
         caller: &Caller,
         permit: &Arc<ScanPermit>,
-        filter: &LedgerFilter,
+        (filter, visible): (&LedgerFilter, Option<&VisibleEvents>),
         (consumer, most): (&str, u64),
         act: &mut Option<DeadRetry>,
     ) -> Result<u64> {
         let (mut count, mut after) = (0, 0);
         while count < most {
-            let (sought, group) = (filter.clone(), consumer.to_owned());
+            let (filter, visible, group) = (filter.clone(), visible.cloned(), consumer.to_owned());
             let DeadWindow { mut found, last } = self
                 .scan_in(caller, Arc::clone(permit), move |connection| {
-                    Box::pin(async move { Ok(connection.dead_window(&sought, &group, after, RESETS_AT_ONCE).await?) })
+                    Box::pin(async move {
+                        Ok(connection.dead_window(&filter, visible.as_ref(), &group, after, RESETS_AT_ONCE).await?)
+                    })
                 })
                 .await?;
             let Some(last) = last else { break };
@@ -657,13 +642,26 @@ struct DeadRetry {
     asked: Value,
 }
 
+/// A filter with its id in lower case.
+///
+/// # Errors
+/// `invalid_request` for an unknown status.
+fn checked(filter: LedgerFilter) -> Result<LedgerFilter> {
+    if let Some(status) = filter.status.as_ref().filter(|status| !DELIVERY_STATUSES.contains(&status.as_str())) {
+        let message = format!("`status` takes pending, delivered or failed, not {status:?}.");
+        return Err(Error::invalid_request(message));
+    }
+    let event_id = filter.event_id.map(|id| id.to_ascii_lowercase());
+    Ok(LedgerFilter { event_id, ..filter })
+}
+
 /// The deliveries that a retry of dead ones asks for.
-fn asked(request: &LedgerRequest) -> Value {
+fn asked(filter: &LedgerFilter) -> Value {
     json!({
-        "consumer": request.consumer,
-        "topic": request.topic.as_ref().map(TopicFilter::text),
-        "since": request.since.map(Timestamp),
-        "until": request.until.map(Timestamp),
+        "consumer": filter.consumer,
+        "topic": filter.topic.as_ref().map(TopicFilter::text),
+        "since": filter.since.map(Timestamp),
+        "until": filter.until.map(Timestamp),
     })
 }
 

@@ -228,12 +228,17 @@ pub(crate) async fn related_by(connection: &mut Connection, object: &Object, sel
     Ok(sample.related_by())
 }
 
-/// Makes this decision for a page that no other statement has found. The plan is copied only if its rows are judged by row.
+/// Stores this decision in a plan, or in a selection. The plan is copied only if its rows are judged by row.
+pub(crate) fn decide<P: Clone>(plan: &mut Cow<'_, P>, by: RelatedBy, selection: impl FnOnce(&mut P) -> &mut Selection) {
+    if by == RelatedBy::Row {
+        selection(plan.to_mut()).related_by = by;
+    }
+}
+
+/// Makes this decision for a page that no other statement has found.
 async fn judged(connection: &mut Connection, plan: &mut Cow<'_, ListPlan>) -> Result<RelatedBy> {
     let by = related_by(connection, &plan.object, &plan.selection).await?;
-    if by == RelatedBy::Row {
-        plan.to_mut().selection.related_by = by;
-    }
+    decide(plan, by, |plan| &mut plan.selection);
     Ok(by)
 }
 
@@ -247,9 +252,7 @@ async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &S
                 None => related_by(connection, &plan.object, counted).await?,
             };
             let mut counted = Cow::Borrowed(counted);
-            if by == RelatedBy::Row {
-                counted.to_mut().related_by = by;
-            }
+            decide(&mut counted, by, |selection| selection);
             let statement = sql::count(connection.dialect(), &plan.object, &counted);
             connection.fetch_integer(statement).await.map_err(|error| error.on(&plan.object))?
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blockbase_query::aggregate::{AggregatePlan, GroupsPlan, OnePlan};
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
-use blockbase_query::plan::{ListPlan, RecordPlan, RelatedBy, Selection};
+use blockbase_query::plan::{ListPlan, RecordPlan, Selection};
 use blockbase_query::{
     Access, Action, AggregateRequest, Bounds, Dialect, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope,
     Where, expand, sql,
@@ -26,7 +26,7 @@ use crate::caller::Caller;
 use crate::outbox::checks::within;
 use crate::records::cursors::{CursorPaginationAnswer, CursorPurpose, PageCursors};
 use crate::records::expand::{Budget, expanded};
-use crate::records::pages::{Page, needs_several_statements, related_by, run_by_cursor, run_list};
+use crate::records::pages::{Page, decide, needs_several_statements, related_by, run_by_cursor, run_list};
 use crate::records::versions::{RecordAnswer, version_of};
 
 /// A page of records.
@@ -485,9 +485,7 @@ async fn run_get(
 async fn run_aggregate(connection: &mut Connection, plan: &OnePlan) -> Result<Vec<u8>> {
     let by = related_by(connection, &plan.object, &plan.selection).await?;
     let mut plan = Cow::Borrowed(plan);
-    if by == RelatedBy::Row {
-        plan.to_mut().selection.related_by = by;
-    }
+    decide(&mut plan, by, |plan| &mut plan.selection);
     let statement = sql::aggregate(connection.dialect(), &plan);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
     let row = rows.first().ok_or_else(|| Error::internal("an aggregate gave no row"))?;
@@ -508,9 +506,7 @@ async fn run_groups(connection: &mut Connection, plan: &GroupsPlan, bytes_max: u
     let columns: Vec<&Column> = columns.iter().collect();
     let by = related_by(connection, &plan.object, &plan.selection).await?;
     let mut plan = Cow::Borrowed(plan);
-    if by == RelatedBy::Row {
-        plan.to_mut().selection.related_by = by;
-    }
+    decide(&mut plan, by, |plan| &mut plan.selection);
     let statement = sql::groups(connection.dialect(), &plan);
     let mut groups = connection
         .fetch_records(statement, &columns, 0, RecordsMax::bytes(bytes_max))

@@ -24,19 +24,6 @@ const HIDDEN_OF_USERS: [&str; 2] = ["name", "image"];
 /// Replaces these values for other callers.
 const HIDDEN: &str = "hidden";
 
-/// The requested entries of the audit log.
-#[derive(Clone, Debug, Default)]
-pub struct AuditRequest {
-    pub actor: Option<String>,
-    pub action: Option<String>,
-    pub resource: Option<String>,
-    pub target: Option<String>,
-    /// The first instant, in milliseconds since the epoch.
-    pub since: Option<i64>,
-    /// The first instant after the period.
-    pub until: Option<i64>,
-}
-
 /// An administrative act, or the failed sign-ins to one account from one network within a minute.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -143,14 +130,12 @@ impl App {
     ///
     /// # Errors
     /// `forbidden` without read on `settings`; `invalid_request` for an unknown action or resource.
-    pub async fn audit_log(&self, caller: &Caller, request: AuditRequest, paging: Paging) -> Result<String> {
+    pub async fn audit_log(&self, caller: &Caller, filter: AuditFilter, paging: Paging) -> Result<String> {
         caller.require(Resource::Settings, Action::Read)?;
-        let AuditRequest { actor, action, resource, target, since, until } = request;
-        check_named("action", action.as_ref(), &action_names())?;
-        check_named("resource", resource.as_ref(), &resource_names())?;
+        check_named("action", filter.action.as_ref(), &action_names())?;
+        check_named("resource", filter.resource.as_ref(), &resource_names())?;
         // A caller without the right to read users gets an error here.
         let shows_people = access_to_whole(caller).ok().flatten().is_some_and(|access| access.only().is_none());
-        let filter = AuditFilter { actor, action, resource, target, since, until };
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
         let (rows, total) = self

@@ -106,11 +106,11 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let (most, offset) = judged_rows(plan, limit)?;
+    let most = judged_rows(plan, limit)?;
     if is_led_by_links(object, conditions) {
         return None;
     }
-    let mut writer = Writer::of_page(dialect, plan);
+    let mut writer = Writer::of_page(dialect, object, plan.paging);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
@@ -125,8 +125,8 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     // SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
     writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {most}) AS {table}"));
     writer.where_clause(&tests);
-    let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.bind(Param::from(offset)));
-    writer.sql.push_str(&format!(" LIMIT {limit_bound} OFFSET {offset}"));
+    let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.offset());
+    writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
 
@@ -150,8 +150,8 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     if dialect != Dialect::Postgres || plan.counts_with_page(dialect) || !follows_relations || is_led || is_searched(plan) {
         return None;
     }
-    let (most, offset) = judged_rows(plan, limit)?;
-    let mut writer = Writer::of_page(dialect, plan);
+    let most = judged_rows(plan, limit)?;
+    let mut writer = Writer::of_page(dialect, object, plan.paging);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
@@ -164,19 +164,20 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
     writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {most}) AS {table}"));
     let tests = writer.conditions_by(object, conditions, Way::OnlyByRow);
     writer.where_clause(&tests);
-    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {limit} OFFSET {offset}"));
+    let offset = writer.offset_in_text();
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {limit}{offset}"));
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
 
-/// The number of first rows that are judged for a page with at most `limit` rows, and the number of rows that the page skips.
-/// `None` if the page cannot be among the first rows.
-fn judged_rows(plan: &ListPlan, limit: i64) -> Option<(i64, i64)> {
+/// The number of first rows that are judged for a page with at most `limit` rows. `None` if the page cannot be among the first
+/// rows.
+fn judged_rows(plan: &ListPlan, limit: i64) -> Option<i64> {
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     let most = match plan.selection.conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
         true => FIRST_ROWS_MAX,
         false => FIRST_ROWS_TO_MANY_MAX,
     };
-    (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some((most, offset))
+    (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some(most)
 }
 
 /// Whether a relation leads to one row at most, and each relation of the condition on that row as well.
@@ -211,7 +212,7 @@ fn led_by_related(dialect: Dialect, plan: &ListPlan) -> Option<(usize, &Related)
 /// Reads the rows of a page that was found, or of a part of it.
 pub(super) fn rows(plan: &ListPlan, part: &Part, found: &Found, limit: i64) -> Option<Statement> {
     let object = &plan.object;
-    let mut writer = Writer::of_page(Dialect::Sqlite, plan);
+    let mut writer = Writer::of_page(Dialect::Sqlite, object, plan.paging);
     writer.sql.push_str("SELECT ");
     writer.columns(object, plan.columns.iter().chain(&plan.hidden).copied());
     writer.sql.push_str(" FROM (");
@@ -233,9 +234,8 @@ pub(super) fn rows(plan: &ListPlan, part: &Part, found: &Found, limit: i64) -> O
                     format!("SELECT svc_rowid AS svc_place FROM {} WHERE {is_one}{tests}", quote(object.name()))
                 }
             };
-            let (limit, offset) = (writer.bind(Param::from(limit)), i64::try_from(plan.paging.offset).unwrap_or(i64::MAX));
-            let offset = writer.bind(Param::from(offset));
-            writer.sql.push_str(&format!("SELECT svc_place FROM ({rows} ORDER BY {order} LIMIT {limit} OFFSET {offset})"));
+            let (limit, offset) = (writer.bind(Param::from(limit)), writer.offset());
+            writer.sql.push_str(&format!("SELECT svc_place FROM ({rows} ORDER BY {order} LIMIT {limit}{offset})"));
         }
     }
     rows_at_places(&mut writer, object, &plan.selection.scope);

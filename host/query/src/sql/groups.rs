@@ -52,7 +52,7 @@ pub fn group_columns(plan: &GroupsPlan) -> Vec<Column> {
 /// Returns the groups of a page, in the columns of [`group_columns`]. If the plan counts the groups, there is at least one row, and
 /// each row has the number of all groups. Otherwise there may be one group more, which shows that there is a next page.
 pub fn groups(dialect: Dialect, plan: &GroupsPlan) -> Statement {
-    let mut writer = Writer::new(dialect, &plan.object);
+    let mut writer = Writer::of_page(dialect, &plan.object, plan.paging);
     let source = writer.source(&plan.object, &plan.selection.scope, None);
     let tests = writer.selection_tests(&plan.object, &plan.selection);
     let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
@@ -109,8 +109,7 @@ fn keys_in_order(dialect: Dialect, plan: &GroupsPlan) -> Option<Vec<(String, Str
 fn window(writer: &mut Writer, plan: &GroupsPlan) -> String {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
     let limit = writer.bind(Param::from(limit));
-    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
-    format!(" LIMIT {limit} OFFSET {offset}")
+    format!(" LIMIT {limit}{}", writer.offset())
 }
 
 /// Selects the page of the groups of `svc_kept`. If `is_page` is true, these are the groups of the page.

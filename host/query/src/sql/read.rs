@@ -87,7 +87,7 @@ pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Opti
 }
 
 fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
-    let mut writer = Writer::of_page(dialect, plan);
+    let mut writer = Writer::of_page(dialect, &plan.object, plan.paging);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
     for (number, name) in names.iter().enumerate() {
@@ -112,7 +112,6 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     writer.sql.push_str(&format!(" FROM {source}"));
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
         Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
             let page = Page {
@@ -120,7 +119,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
                 is_by_creation: is_by_creation(plan),
                 descends: plan.order[0].1 != part.is_reversed,
                 limit,
-                offset,
+                offset: writer.skipped(),
             };
             let tests = writer.page_tests(&plan.object, &plan.selection, &page);
             writer.where_clause(&tests);
@@ -134,8 +133,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     if let Some(limit) = &limit {
         writer.sql.push_str(&format!(" LIMIT {limit}"));
     }
-    let offset = writer.bind(Param::from(offset));
-    writer.sql.push_str(&format!(" OFFSET {offset}"));
+    let offset = writer.offset();
+    writer.sql.push_str(&offset);
     if by_id {
         writer.sql.push_str(&format!(")) ORDER BY {keys}"));
     }

@@ -29,7 +29,7 @@ use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::Param;
 use super::write::link_sides;
-use super::writer::{Lead, Place, Way, Writer};
+use super::writer::{Lead, Place, Way, Writer, in_last_row};
 use crate::access::Scope;
 use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
@@ -244,13 +244,9 @@ impl Writer {
         // Times are texts. Without a bound all of them pass the test: every text comes after the empty one, and before any blob.
         let (best, within, all) = if page.descends { ("max", ">=", "''") } else { ("min", "<=", "x''") };
         let keys = page.keys;
-        self.add_table(
-            "svc_bound",
-            format!(
-                "SELECT {best}((SELECT {created_at} FROM {table} WHERE {tests} ORDER BY {keys} LIMIT 1 OFFSET {rows} - 1)) AS svc_at \
-                 FROM svc_found WHERE {are_very_few}"
-            ),
-        );
+        let of_key = format!("SELECT {created_at} AS svc_at FROM {table} WHERE {tests} ORDER BY {keys}");
+        let last = in_last_row("svc_at", &of_key, rows);
+        self.add_table("svc_bound", format!("SELECT {best}(({last})) AS svc_at FROM svc_found WHERE {are_very_few}"));
         self.add_table(
             "svc_heads",
             format!(
@@ -453,14 +449,7 @@ impl Writer {
             (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
-        let end = match self.dialect {
-            // SQLite joins the rows of an EXISTS that has no limit. Then an OFFSET skips joined rows instead of rows.
-            Dialect::Sqlite if self.skips_rows => " LIMIT 1",
-            // Postgres never turns a subquery with OFFSET into a list.
-            Dialect::Postgres if self.way == Way::OnlyByRow => " OFFSET 0",
-            _ => "",
-        };
-        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{end})")
+        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{})", self.end_of_exists())
     }
 
     /// The column that leads from a row to the related rows, as a subquery names it.

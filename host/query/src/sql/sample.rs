@@ -24,7 +24,7 @@
 //! Its places depend only on the first and the last row, so who creates the rows can make it choose the slower way.
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
-//! search narrow the rows, or if the condition follows further relations or has very many values. There is none for links: their
+//! search narrow the rows, or if the condition follows further relations or has very many values. Links have no sample: their
 //! table has no rowids, by which a sample could be taken. It is narrow, so a list of links costs less than one of related rows.
 
 use blockbase_schema::{Object, RelationShape};

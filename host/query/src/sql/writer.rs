@@ -10,8 +10,9 @@ use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
-use crate::plan::{CreatePlan, ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
+use crate::plan::{CreatePlan, NamePlan, RecordPlan, SearchBy, Selection};
 use crate::predicate::{Comparison, Predicate, Test};
+use crate::request::Paging;
 
 pub(super) struct Writer {
     pub(super) dialect: Dialect,
@@ -23,12 +24,12 @@ pub(super) struct Writer {
     pub(super) way: Way,
     /// Whether the statement reads only few rows, no matter how many rows the conditions exclude.
     pub(super) looks_at_few: bool,
-    /// Whether the statement skips rows, with an OFFSET that is not 0.
-    pub(super) skips_rows: bool,
     /// Whether the tested row is an image of a record that may no longer exist.
     pub(super) judges_image: bool,
     /// The test of the rows at which the statement begins. `None` if it begins with the first row.
     pub(super) beginning: Option<String>,
+    /// The number of rows that the statement skips.
+    skipped: i64,
     /// The aliases of the sources in which some cells cannot be read.
     seen: Vec<(String, Arc<Seen>)>,
     /// Tables that the statement creates first, in its `WITH`, each with a name and a SELECT.
@@ -57,6 +58,12 @@ pub(super) type Lead<'a> = (usize, &'a dyn Fn(&str) -> String);
 /// Whether the values of a column can be so long that only some of them should be in memory at the same time.
 pub fn is_long(column: &Column) -> bool {
     matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
+}
+
+/// `SELECT …`: the value of `column` in the last one of `rows` rows, which `select` reads. No row if `select` has fewer rows. The
+/// other rows are skipped outside of `select`, so its tests can have an EXISTS without a limit.
+pub(super) fn in_last_row(column: &str, select: &str, rows: &str) -> String {
+    format!("SELECT {column} FROM ({select} LIMIT {rows}) LIMIT 1 OFFSET {rows} - 1")
 }
 
 /// The name of the column that replaces the id in look-ups of links that can be read only in some rows.
@@ -118,17 +125,44 @@ impl Writer {
             related_tables: 0,
             way: Way::ByRow,
             looks_at_few: false,
-            skips_rows: false,
             judges_image: false,
             beginning: None,
+            skipped: 0,
             seen: Vec::new(),
             tables: Vec::new(),
         }
     }
 
-    /// A statement that reads a page of a list.
-    pub(super) fn of_page(dialect: Dialect, plan: &ListPlan) -> Writer {
-        Writer { skips_rows: plan.paging.offset > 0, ..Writer::new(dialect, &plan.object) }
+    /// A statement on `object` that reads a page. The writer has to know which rows the page skips before it writes tests: SQLite
+    /// joins the rows of an EXISTS that has no limit, and an OFFSET beside it would skip joined rows instead of rows.
+    pub(super) fn of_page(dialect: Dialect, object: &Object, paging: Paging) -> Writer {
+        Writer { skipped: i64::try_from(paging.offset).unwrap_or(i64::MAX), ..Writer::new(dialect, object) }
+    }
+
+    /// The number of rows that the page skips.
+    pub(super) fn skipped(&self) -> i64 {
+        self.skipped
+    }
+
+    /// ` OFFSET …` for the rows that the page skips. Only this function and the next one write an OFFSET beside tests.
+    pub(super) fn offset(&mut self) -> String {
+        let offset = self.bind(Param::from(self.skipped));
+        format!(" OFFSET {offset}")
+    }
+
+    /// The same, with the number in the text.
+    pub(super) fn offset_in_text(&self) -> String {
+        format!(" OFFSET {}", self.skipped)
+    }
+
+    /// What comes after the tests of an EXISTS.
+    pub(super) fn end_of_exists(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Sqlite if self.skipped > 0 => " LIMIT 1",
+            // Postgres never turns a subquery with OFFSET into a list.
+            Dialect::Postgres if self.way == Way::OnlyByRow => " OFFSET 0",
+            _ => "",
+        }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {

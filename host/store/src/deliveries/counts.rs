@@ -2,7 +2,7 @@
 
 use blockbase_query::{Dialect, Param, Statement};
 
-use super::ledger::LedgerFilter;
+use super::ledger::{LedgerFilter, VisibleEvents};
 use crate::connection::Connection;
 use crate::error::DbError;
 
@@ -79,15 +79,20 @@ impl State {
 }
 
 impl Connection {
-    /// The entries that match a filter, counted by group. Groups without entries are left out.
-    pub async fn ledger_counts(&mut self, filter: &LedgerFilter) -> Result<Vec<GroupCounts>, DbError> {
+    /// The entries of `visible` events that match a filter, counted by group. Groups without entries are left out. `None` if every
+    /// entry is visible.
+    pub async fn ledger_counts(
+        &mut self,
+        filter: &LedgerFilter,
+        visible: Option<&VisibleEvents>,
+    ) -> Result<Vec<GroupCounts>, DbError> {
         let dialect = self.dialect();
         let (mut params, mut of_entry) = (Vec::new(), String::new());
         if let Some(event_id) = &filter.event_id {
             params.push(Param::from(event_id.clone()));
             of_entry = format!(" AND d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len());
         }
-        let of_event = filter.of_event(dialect, &mut params);
+        let of_event = filter.of_event(visible, dialect, &mut params);
         let delivered_between = self.numbers_of_time(filter.since, filter.until).await?;
         let count = |state: State, window: &str, most: i64| {
             if !state.is_asked_for(filter) {

@@ -54,7 +54,7 @@ impl VisibleEvents {
     }
 }
 
-/// The requested entries of the ledger.
+/// The requested entries of the ledger. Members that are left out match every entry.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerFilter {
     pub status: Option<String>,
@@ -66,13 +66,11 @@ pub struct LedgerFilter {
     pub since: Option<i64>,
     /// The first instant after the period.
     pub until: Option<i64>,
-    /// The events that the caller may see. `None` if every entry is visible.
-    pub visible: Option<VisibleEvents>,
 }
 
 impl LedgerFilter {
-    /// SQL for the conditions on an entry's event `e`. The list is empty if all events match.
-    pub(super) fn of_event(&self, dialect: Dialect, params: &mut Vec<Param>) -> Vec<String> {
+    /// SQL for the conditions on an entry's event `e`, which also has to be in `visible`. The list is empty if all events match.
+    pub(super) fn of_event(&self, visible: Option<&VisibleEvents>, dialect: Dialect, params: &mut Vec<Param>) -> Vec<String> {
         let mut conditions = Vec::new();
         for (bound, operator) in [(self.since, ">="), (self.until, "<")] {
             if let Some(bound) = bound {
@@ -83,7 +81,7 @@ impl LedgerFilter {
         if let Some(topic) = &self.topic {
             conditions.push(topic_match::condition(topic, dialect, "e.topic", params));
         }
-        if let Some(visible) = &self.visible {
+        if let Some(visible) = visible {
             conditions.push(visible.condition(dialect, params));
         }
         conditions
@@ -123,8 +121,15 @@ fn ledger_row(row: &Row) -> Result<LedgerRow, DbError> {
 }
 
 impl Connection {
-    /// A page of the ledger, the newest event first, and the number of all matching entries.
-    pub async fn ledger(&mut self, filter: &LedgerFilter, limit: i64, offset: i64) -> Result<(Vec<LedgerRow>, i64), DbError> {
+    /// A page of the ledger, the newest event first, and the number of all matching entries. It has only entries of `visible`
+    /// events. `None` if every entry is visible.
+    pub async fn ledger(
+        &mut self,
+        filter: &LedgerFilter,
+        visible: Option<&VisibleEvents>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<(Vec<LedgerRow>, i64), DbError> {
         let mut conditions = vec!["TRUE".to_owned()];
         let mut params: Vec<Param> = Vec::new();
         if let Some(consumer) = &filter.consumer {
@@ -147,7 +152,7 @@ impl Connection {
             params.push(event_id.clone().into());
             conditions.push(format!("d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len()));
         }
-        let of_event = filter.of_event(self.dialect(), &mut params);
+        let of_event = filter.of_event(visible, self.dialect(), &mut params);
         let table = match of_event.is_empty() {
             true => "svc_deliveries d",
             false => "svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq",

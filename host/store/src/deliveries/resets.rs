@@ -2,7 +2,7 @@
 
 use blockbase_query::{Dialect, Param, Statement};
 
-use super::ledger::LedgerFilter;
+use super::ledger::{LedgerFilter, VisibleEvents};
 use crate::connection::Connection;
 use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
@@ -35,17 +35,18 @@ impl Connection {
     }
 
     /// The next `limit` dead deliveries of a group after the event number `after`. The window limits the work even if few
-    /// deliveries match the filter.
+    /// deliveries match the filter and have `visible` events. `None` if every event is visible.
     pub async fn dead_window(
         &mut self,
         filter: &LedgerFilter,
+        visible: Option<&VisibleEvents>,
         consumer: &str,
         after: i64,
         limit: i64,
     ) -> Result<DeadWindow, DbError> {
         let dialect = self.dialect();
         let mut params: Vec<Param> = vec![consumer.to_owned().into(), after.into(), limit.into()];
-        let of_event = filter.of_event(dialect, &mut params);
+        let of_event = filter.of_event(visible, dialect, &mut params);
         let (table, number) = match dialect {
             Dialect::Sqlite => ("svc_deliveries INDEXED BY svc_deliveries_dead", "event_seq"),
             Dialect::Postgres => ("svc_deliveries", "event_seq + 0"),

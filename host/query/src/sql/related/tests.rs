@@ -130,6 +130,20 @@ fn postgres_has_no_lists_and_no_probes() {
 }
 
 #[test]
+fn no_offset_of_sqlite_is_beside_an_exists_without_a_limit() {
+    let mut plan = planned("task", json!({ "project": { "state": "x" }, "tags": { "some": {} } }), "");
+    let page = |plan: &ListPlan| bound(Dialect::Sqlite, sql::list(Dialect::Sqlite, plan, None));
+    // A page that skips no rows skips the first rows of each key, but outside of the tests.
+    let first = page(&plan);
+    assert!(first.contains("svc_bound AS MATERIALIZED (SELECT max((SELECT svc_at FROM (SELECT "), "{first}");
+    assert!(first.contains("EXISTS (") && !first.contains(" LIMIT 1)"), "{first}");
+    plan.paging.offset = 2;
+    let second = page(&plan);
+    let count = |part: &str| second.matches(part).count();
+    assert!(count("EXISTS (") > 0 && count("EXISTS (") == count(" LIMIT 1)"), "{second}");
+}
+
+#[test]
 fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     let some = json!({ "task_by_project": { "some": { "state": "x" } } });
     let list = r#""project"."id" IN (SELECT svc_related_1."project_id""#;

@@ -6,7 +6,7 @@ use axum::response::Response;
 use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{
     BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText,
-    EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, SubscriptionAnswer, TopicFilter,
+    EventsRequest, LedgerFilter, NewSubscription, RESETS_MAX, SubscriptionAnswer, TopicFilter,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,8 +164,8 @@ pub(crate) async fn list(
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let paging = query.page_beside(&LEDGER_PARAMETERS)?;
-    let request = ledger_request(&query)?;
-    let page = state.app.list_deliveries(&caller, request, paging).await?;
+    let filter = ledger_filter(&query)?;
+    let page = state.app.list_deliveries(&caller, filter, paging).await?;
     Ok(render::json_bytes(StatusCode::OK, page.into_bytes()))
 }
 
@@ -187,7 +187,7 @@ pub(crate) async fn counts(
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     query.only(&LEDGER_PARAMETERS)?;
-    let counts = state.app.count_deliveries(&caller, ledger_request(&query)?).await?;
+    let counts = state.app.count_deliveries(&caller, ledger_filter(&query)?).await?;
     Ok(render::data(StatusCode::OK, &counts))
 }
 
@@ -203,15 +203,15 @@ pub(crate) async fn retry(
         }
         Retry::Dead(dead) => dead,
     };
-    let request = LedgerRequest {
+    let filter = LedgerFilter {
         is_dead: Some(dead),
         consumer: without_nul("consumer", consumer)?,
         topic: without_nul("topic", topic)?.as_deref().map(TopicFilter::parse).transpose()?,
         since: since.as_deref().map(|text| instant("since", text)).transpose()?,
         until: until.as_deref().map(|text| instant("until", text)).transpose()?,
-        ..LedgerRequest::default()
+        ..LedgerFilter::default()
     };
-    let count = state.app.retry_dead_deliveries(&caller, request).await?;
+    let count = state.app.retry_dead_deliveries(&caller, filter).await?;
     Ok(render::data(StatusCode::ACCEPTED, &RetriedAnswer { count }))
 }
 
@@ -224,8 +224,8 @@ fn no_retry() -> ApiError {
 /// The parameters of both the list and the counts.
 const LEDGER_PARAMETERS: [&str; 7] = ["status", "consumer", "dead", "eventId", "topic", "since", "until"];
 
-fn ledger_request(query: &QueryPairs) -> Result<LedgerRequest, ApiError> {
-    Ok(LedgerRequest {
+fn ledger_filter(query: &QueryPairs) -> Result<LedgerFilter, ApiError> {
+    Ok(LedgerFilter {
         status: query.given("status")?,
         consumer: query.given("consumer")?,
         is_dead: query.get("dead").map(|_| query.flag("dead")).transpose()?,

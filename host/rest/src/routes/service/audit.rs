@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Resource;
-use blockbase_app::{AuditAction, AuditEntryAnswer, AuditRequest};
+use blockbase_app::{AuditAction, AuditEntryAnswer, AuditFilter};
 use serde_json::json;
 
 use crate::AppState;
@@ -25,7 +25,7 @@ pub(crate) async fn list(
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let paging = query.page_beside(&PARAMETERS)?;
-    let request = AuditRequest {
+    let filter = AuditFilter {
         actor: query.given("actor")?,
         action: query.given("action")?,
         resource: query.given("resource")?,
@@ -33,7 +33,7 @@ pub(crate) async fn list(
         since: query.instant("since")?,
         until: query.instant("until")?,
     };
-    let page = state.app.audit_log(&caller, request, paging).await?;
+    let page = state.app.audit_log(&caller, filter, paging).await?;
     Ok(render::json_bytes(StatusCode::OK, page.into_bytes()))
 }
 

@@ -317,3 +317,30 @@ on_both_engines! {
         assert_eq!(chooses, [server.engine() == Engine::Sqlite; 2], "{ways:?}");
     }
 }
+
+on_both_engines! {
+    async fn a_page_with_the_rows_of_few_related_rows_counts_each_row_once(server: Server) {
+        let admin = server.admin().await;
+        for object in ["project", "task", "step"] {
+            admin.define(object, json!([{ "name": "number", "type": "integer", "required": true }])).await;
+        }
+        for (name, source, target) in [("project", "task", "project"), ("task", "step", "task")] {
+            admin.relate(json!({ "name": name, "kind": "many_to_one", "source": source, "target": target })).await;
+        }
+        let one = admin.make("project", json!({ "number": 1 })).await;
+        let other = admin.make("project", json!({ "number": 2 })).await;
+        // Each task is created at its own time, and has several steps.
+        for number in 0..10 {
+            let task = admin.make("task", json!({ "number": number, "project_id": one })).await;
+            make_all(&admin, "step", vec![json!({ "number": 1, "task_id": task }); 3]).await;
+        }
+        // None of the newest tasks meets the condition, so the page is not among the first rows that are judged.
+        make_all(&admin, "task", vec![json!({ "number": 10, "project_id": other }); 200]).await;
+        let condition = json!({ "project": { "number": 1 }, "step_by_task": { "some": { "number": 1 } } });
+        let path = format!("/api/v1/data/task?select=number&count=none&limit=4&where={}", encoded(&condition.to_string()));
+        for (offset, page) in [(0, [9_usize, 8, 7, 6]), (3, [6, 5, 4, 3])] {
+            let answer = admin.get(&format!("{path}&offset={offset}")).await;
+            assert_eq!(numbers(&answer.json()), page, "{offset}: {}", answer.text);
+        }
+    }
+}
