@@ -6,7 +6,7 @@ mod support;
 
 use blockbase_schema::Result;
 use blockbase_store::{AuditFilter, AuditRow, Connection, REPLACED, Service, Store};
-use blockbase_tests::{Engine, on_both_engines};
+use blockbase_tests::on_both_engines;
 use futures_util::future::BoxFuture;
 
 use crate::support::store;
