@@ -112,7 +112,7 @@ pub(crate) struct SharedDecision {
     turn: Semaphore,
     /// The permit to ask the database. It is closed when the decision is known.
     asking: Arc<Semaphore>,
-    /// The owners whose read waited for a connection until their turn was over.
+    /// The owners who have lost a turn, because their read got no connection in time.
     slow: Mutex<Vec<QuotaOwner>>,
 }
 
@@ -154,8 +154,8 @@ impl SharedDecision {
     }
 
     /// The decision. If no stream knows it, the answer to `read` becomes the decision. `read` begins when it is the turn of this
-    /// stream, at the latest when its `wait` is spent, and never while another stream asks the database. Its result is `None` if
-    /// another stream came first ([`SharedDecision::ask`]). If it fails, or if the stream is closed meanwhile, it is the turn of
+    /// stream, or when its `wait` is spent, but never while another stream asks the database. Its result is `None` if another
+    /// stream came first ([`SharedDecision::ask`]). If it fails, or if the stream is closed meanwhile, it is the turn of
     /// the next stream.
     ///
     /// `owner` is the owner of the share that `read` uses.
@@ -170,7 +170,7 @@ impl SharedDecision {
             if let Some(decided) = self.decided.get() {
                 return Ok(*decided);
             }
-            let turn = self.turn(owner, wait).await;
+            let turn = self.take_turn(owner, wait).await;
             // This waits for the stream that asks the database, and gives the permit back at once. It fails when the decision is
             // known.
             if self.asking.acquire().await.is_err() {
@@ -184,9 +184,9 @@ impl SharedDecision {
         }
     }
 
-    /// Waits for the turn of this stream. `None` if it reads without: its `wait` is spent, or the read of another stream of the
-    /// same owner waits for a connection, so that this one would wait too.
-    async fn turn(&self, owner: &QuotaOwner, wait: &TurnsWait) -> Option<SemaphorePermit<'_>> {
+    /// Waits for the turn of this stream. `None` if it reads without its turn: its `wait` is spent, or the owner has lost a turn,
+    /// so that this read would wait for a connection too.
+    async fn take_turn(&self, owner: &QuotaOwner, wait: &TurnsWait) -> Option<SemaphorePermit<'_>> {
         let left = wait.left();
         let turn = match self.turn.try_acquire() {
             Ok(turn) => Some(turn),
@@ -201,8 +201,8 @@ impl SharedDecision {
         turn.filter(|_| !self.slow.lock().contains(owner))
     }
 
-    /// The result of `read`. `None` if another stream has read the decision meanwhile. The turn ends early if nobody asks the
-    /// database.
+    /// The result of `read`. `None` if another stream has read the decision meanwhile. If nobody has a connection within
+    /// [`TURN_MAX`], this stream loses its `turn`, and reads on without it.
     async fn read_in(
         &self,
         mut turn: Option<SemaphorePermit<'_>>,
