@@ -7,11 +7,11 @@ use std::time::Duration;
 use blockbase_query::{Action, Permissions, Variables};
 use blockbase_schema::Result;
 use blockbase_store::Maker;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::caller::identity::Identity;
 
-/// How long a check waits for another check of the same caller. Then it reads the accounts too.
+/// How long one check of a caller waits for another one. Then it reads the accounts too.
 const TURN_WAIT: Duration = Duration::from_secs(1);
 
 /// The last check of a caller: the state of the accounts, and the time. A new check renews the stamp for everything that shares
@@ -31,6 +31,11 @@ impl Stamp {
         Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now), turn: Semaphore::new(1) }
     }
 
+    /// Waits until nobody else checks the caller. After [`TURN_WAIT`] the result is `None`.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await.ok().and_then(std::result::Result::ok)
+    }
+
     /// Runs `check` in turn with other checks, unless one of those has made the caller current.
     ///
     /// # Errors
@@ -41,7 +46,7 @@ impl Stamp {
         check: impl Future<Output = Result<()>>,
     ) -> Result<()> {
         // The permit is held until the end of this function.
-        let _turn = tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await;
+        let _turn = self.turn().await;
         if is_current() { Ok(()) } else { check.await }
     }
 
