@@ -109,10 +109,10 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("task", json!({ "project": { "kind": 1 } }), "", 250),
         ("task", json!({ "project": { "state": "x" } }), "kind", 250),
         ("task", json!({ "_or": [{ "project": { "kind": 1 } }, { "project": { "kind": 2 } }] }), "", 250),
-        ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), "", 60),
-        ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 60),
-        ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 60),
-        ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "", 60),
+        ("project", json!({ "task_by_project": { "some": { "state": "x" } } }), "", 100),
+        ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 100),
+        ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 100),
+        ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "", 100),
     ] {
         let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
         assert_eq!(rows, 26);
