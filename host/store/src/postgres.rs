@@ -234,9 +234,7 @@ impl Postgres {
                 return Err(error);
             }
         };
-        if connection.effects.is_undone {
-            return Err(Error::internal("the body of a transaction that was undone succeeded"));
-        }
+        connection.effects.check_committable()?;
         if let Inner::Postgres(mut session) = connection.inner
             && let Err(error) = session.commit(commit_with(&connection.effects.counts)).await
         {

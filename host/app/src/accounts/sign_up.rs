@@ -133,7 +133,7 @@ impl NewAccount {
     /// of the response would reveal who has an account.
     async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
         let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
-        let part = connection.begin_part().await?;
+        let nested = connection.begin_nested().await?;
         let is_new = !is_taken && connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
         if !is_new {
             // If another sign-up took the address meanwhile, this is one statement more. Without `@` it is nobody's address.
@@ -143,8 +143,8 @@ impl NewAccount {
         self.give_first_role(app, connection, false, false).await?;
         self.announce(connection, announcer).await?;
         match is_new {
-            true => connection.keep_part(part).await?,
-            false => connection.undo_part(part).await?,
+            true => connection.commit_nested(nested).await?,
+            false => connection.undo_nested(nested).await?,
         }
         self.ask_for_proof(app, connection, announcer, is_new).await?;
         Ok(Outcome::Waits)

@@ -177,13 +177,13 @@ async fn a_sign_up_does_the_same_work_for_every_address() {
     let (free, of_free) = traced(&server, "free", sign_up("ann")).await;
     let (taken, of_taken) = traced(&server, "taken", sign_up("ann")).await;
     assert_eq!((free.status, taken.status), (200, 200), "{} {}", free.text, taken.text);
-    // Both end their part of the transaction with one round trip.
+    // Both end their nested transaction with one round trip.
     let ended_alike = |statements: Vec<String>, end: &str| -> Vec<String> {
         assert_eq!(statements.iter().filter(|text| *text == end).count(), 1, "{statements:?}");
-        work(statements).into_iter().map(|text| if text == end { "the end of the part".to_owned() } else { text }).collect()
+        work(statements).into_iter().map(|text| if text == end { "the end".to_owned() } else { text }).collect()
     };
-    let of_free = ended_alike(of_free, "RELEASE SAVEPOINT svc_part");
-    let of_taken = ended_alike(of_taken, "ROLLBACK TO SAVEPOINT svc_part; RELEASE SAVEPOINT svc_part");
+    let of_free = ended_alike(of_free, "RELEASE SAVEPOINT svc_nested_1");
+    let of_taken = ended_alike(of_taken, "ROLLBACK TO SAVEPOINT svc_nested_1; RELEASE SAVEPOINT svc_nested_1");
     assert_eq!(of_free.last().map(String::as_str), Some("COMMIT"), "{of_free:?}");
     for (table, times) in [("svc_users", 1), ("svc_credentials", 1), ("svc_user_roles", 1), ("svc_events", 2), ("svc_mails", 1)] {
         let inserts = of_free.iter().filter(|text| text.contains(&format!("INSERT INTO {table} ("))).count();
