@@ -293,26 +293,6 @@ on_both_engines! {
         assert_eq!(mails.events("mail").len(), SIGN_UPS);
     }
 
-    async fn a_sign_up_without_a_mail_does_not_count_for_its_address(engine: Engine) {
-        let mails = MailServer::start(&[]).await;
-        let server = sending_to(engine, &mails)
-            .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
-            .env("SVC_MAILS_PER_NETWORK", "1")
-            .start()
-            .await;
-        server.admin().await;
-        for name in ["ann", "bob", "bob"] {
-            let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": PASSWORD });
-            let answer = post(&server, "sign-up/email", body).await;
-            assert_eq!((answer.status, &answer.json()["token"]), (200, &Value::Null), "{}", answer.text);
-        }
-        assert_eq!(mails.mails(1).await[0]["to"], json!(["ann@example.com"]));
-        until("no mail waits", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
-        assert_eq!(mails.events("mail").len(), 1);
-        // Three sign-ups of the network, one mail to Ann, and none to Bob.
-        assert_eq!(server.sql("SELECT times FROM svc_window_counts ORDER BY times").await.concat(), ["0", "1", "3"]);
-    }
-
     async fn a_sign_up_with_a_taken_address_leaves_nothing(engine: Engine) {
         let mails = MailServer::start(&[]).await;
         let server = sending_to(engine, &mails)
