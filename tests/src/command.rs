@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
@@ -28,12 +30,28 @@ pub async fn ran(mut command: Command, input: &str) -> Ran {
     Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").expect("a process"))
 }
 
+/// A child process that ends with the test, also if the test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Runs a command to its end at a terminal of its own. `secret` and a line break are typed as soon as the terminal no longer
 /// shows what is typed. The outcome's `out` is everything that the terminal showed.
 ///
 /// `command` has to name its directory.
+///
+/// # Panics
+/// If the command ends before that, with what the terminal showed.
 pub(crate) async fn ran_at_terminal(command: &Command, secret: &str) -> Ran {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    // Some systems cannot open it with this flag.
+    fcntl_setfd(&terminal, FdFlags::CLOEXEC).expect("a file that children do not inherit");
     grantpt(&terminal).expect("a terminal of this user");
     unlockpt(&terminal).expect("an unlocked terminal");
     let path = ptsname(&terminal, Vec::new()).expect("a path").into_string().expect("UTF-8");
@@ -46,18 +64,31 @@ pub(crate) async fn ran_at_terminal(command: &Command, secret: &str) -> Ran {
     perl.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     perl.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     perl.current_dir(command.get_current_dir().expect("a directory")).stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = perl.spawn().expect("perl");
-    let shows = || tcgetattr(&terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO);
-    until("the terminal no longer shows what is typed", async || !shows()).await;
+    let mut child = Killed(perl.spawn().expect("perl"));
     let mut terminal = File::from(terminal);
+    let shows = || tcgetattr(&terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO);
+    let mut ended = None;
+    until("the terminal no longer shows what is typed", async || {
+        ended = child.0.try_wait().expect("a child");
+        ended.is_some() || !shows()
+    })
+    .await;
+    if let Some(status) = ended {
+        let mut shown = Vec::new();
+        // If no process has opened the terminal, a read would wait for one.
+        fcntl_setfl(&terminal, OFlags::NONBLOCK).expect("a terminal");
+        let _ = terminal.read_to_end(&mut shown);
+        panic!("the command ended too early, with {status}: {}", String::from_utf8_lossy(&shown));
+    }
     terminal.write_all(format!("{secret}\n").as_bytes()).expect("typing");
-    let ended = tokio::task::spawn_blocking(move || {
+    let shown = tokio::task::spawn_blocking(move || {
         let mut shown = Vec::new();
         // Linux reports an error when no process has the terminal open any more.
         let _ = terminal.read_to_end(&mut shown);
-        Output { status: child.wait().expect("an end"), stdout: shown, stderr: Vec::new() }
+        shown
     });
-    Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, ended).await.expect("the command ends").expect("a process"))
+    let shown = tokio::time::timeout(COMMAND_TIME_MAX, shown).await.expect("the command ends").expect("a thread");
+    Ran::of(Output { status: child.0.wait().expect("an end"), stdout: shown, stderr: Vec::new() })
 }
 
 /// The outcome of a command.

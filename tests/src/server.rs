@@ -156,7 +156,8 @@ impl ServerBuilder {
         ran(self.command(&self.directory(), arguments), input).await
     }
 
-    /// Does the same at a terminal. `secret` is typed when the terminal no longer shows what is typed.
+    /// Runs another command of the binary like [`ServerBuilder::run`], but at a terminal. The test types `secret` there as soon as
+    /// the terminal no longer shows what is typed.
     pub async fn run_at_terminal(&self, arguments: &[&str], secret: &str) -> Ran {
         ran_at_terminal(&self.command(&self.directory(), arguments), secret).await
     }

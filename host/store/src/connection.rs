@@ -7,7 +7,7 @@ use blockbase_query::ddl::SearchMerge;
 use blockbase_query::plan::CreatePlan;
 use blockbase_query::sql::insert_params;
 use blockbase_query::{Dialect, Param, Statement};
-use blockbase_schema::Column;
+use blockbase_schema::{Column, Error};
 
 use crate::commit::Commit;
 use crate::committed_event::CommittedEvent;
@@ -30,7 +30,7 @@ pub struct Connection {
     savepoints: u32,
 }
 
-/// A point of a transaction on Postgres to which the transaction can go back. Without one, an error would end it.
+/// A point of a transaction on Postgres to which the transaction can go back. Without one, a failed statement would end it.
 #[derive(Debug)]
 pub struct Savepoint {
     number: u32,
@@ -59,6 +59,8 @@ pub(crate) struct Effects {
     pub(crate) has_counted: bool,
     /// Whether the transaction was undone before its body ended. Only transactions of Postgres are.
     pub(crate) is_undone: bool,
+    /// The effects before each nested transaction that is open. The innermost one is last.
+    nested: Vec<EffectsBefore>,
     /// The changes of SQLite's search indexes. Postgres maintains its own indexes.
     pub(crate) search: Vec<SearchChange>,
     /// The new version of the schema, if it has changed.
@@ -72,34 +74,38 @@ pub(crate) struct Emitted {
     pub(crate) bytes: usize,
 }
 
-/// The state of a transaction's effects before one of its parts. It has to be given to [`Effects::keep_part`] or
-/// [`Effects::drop_part`] when the part ends.
+/// The state of the effects before a nested transaction. It has to be given to [`Effects::commit_nested`] or
+/// [`Effects::undo_nested`] when the nested transaction ends.
 #[must_use]
 pub(crate) struct EffectsBefore {
     events: usize,
     topics: usize,
     counts: usize,
     search: usize,
+    nested: usize,
     emitted: Emitted,
     consumers: BTreeSet<String>,
     has_counted: bool,
     schema_version: Option<i64>,
 }
 
-/// A part of a transaction that can be undone, with its effects. Parts nest.
+/// A nested transaction, which [`Connection::begin_nested`] has begun. While it is open, the transaction around it cannot commit.
+#[derive(Debug)]
 #[must_use]
-pub struct Part {
-    before: EffectsBefore,
+pub struct NestedTransaction {
+    /// The number of nested transactions that are open, with this one.
+    depth: usize,
 }
 
 impl Effects {
-    /// Begins a part of the transaction whose effects can be dropped.
-    pub(crate) fn begin_part(&mut self) -> EffectsBefore {
+    /// Notes the effects before a nested transaction.
+    pub(crate) fn begin_nested(&mut self) -> EffectsBefore {
         EffectsBefore {
             events: self.events.len(),
             topics: self.topics.len(),
             counts: self.counts.len(),
             search: self.search.len(),
+            nested: self.nested.len(),
             emitted: self.emitted,
             consumers: std::mem::take(&mut self.consumers),
             has_counted: self.has_counted,
@@ -107,21 +113,38 @@ impl Effects {
         }
     }
 
-    pub(crate) fn keep_part(&mut self, before: EffectsBefore) {
-        // The part usually has fewer groups than everything before it.
-        let of_part = std::mem::replace(&mut self.consumers, before.consumers);
-        self.consumers.extend(of_part);
+    /// Keeps the effects of a nested transaction.
+    pub(crate) fn commit_nested(&mut self, before: EffectsBefore) {
+        // The nested transaction usually has fewer groups than everything before it.
+        let of_nested = std::mem::replace(&mut self.consumers, before.consumers);
+        self.consumers.extend(of_nested);
     }
 
-    pub(crate) fn drop_part(&mut self, before: EffectsBefore) {
+    /// Undoes the effects of a nested transaction, and ends those within it that are still open.
+    pub(crate) fn undo_nested(&mut self, before: EffectsBefore) {
         self.events.truncate(before.events);
         self.topics.truncate(before.topics);
         self.counts.truncate(before.counts);
         self.search.truncate(before.search);
+        self.nested.truncate(before.nested);
         self.emitted = before.emitted;
         self.consumers = before.consumers;
         self.has_counted = before.has_counted;
         self.schema_version = before.schema_version;
+    }
+
+    /// Checks that a transaction may commit after its body succeeded.
+    ///
+    /// # Errors
+    /// `internal` if the body has undone the transaction, or has left a nested one open.
+    pub(crate) fn check_committable(&self) -> Result<(), Error> {
+        if self.is_undone {
+            return Err(Error::internal("the body of a transaction that was undone succeeded"));
+        }
+        if !self.nested.is_empty() {
+            return Err(Error::internal("the body of a transaction succeeded, and has left a nested one open"));
+        }
+        Ok(())
     }
 
     /// The events that a commit announces. `None` if it wrote nothing to the outbox.
@@ -301,7 +324,8 @@ impl Connection {
         }
     }
 
-    /// Makes a savepoint. It does nothing on SQLite, where an error does not end the transaction.
+    /// Makes a savepoint before a statement that may fail. It does nothing on SQLite, where a failed statement changes nothing
+    /// and does not end the transaction. To undo statements that succeeded, use [`Connection::begin_nested`].
     pub async fn savepoint(&mut self) -> Result<Savepoint, DbError> {
         self.savepoints += 1;
         let number = self.savepoints;
@@ -330,27 +354,50 @@ impl Connection {
         }
     }
 
-    /// Begins a part of the transaction that can be undone on both engines, together with its effects, while the transaction goes
-    /// on. Bulk writes use [`Connection::savepoint`] instead, which costs nothing on SQLite.
-    pub async fn begin_part(&mut self) -> Result<Part, DbError> {
-        self.define("SAVEPOINT svc_part".to_owned()).await?;
-        Ok(Part { before: self.effects.begin_part() })
+    /// Begins a nested transaction. It can be undone while the transaction around it goes on.
+    ///
+    /// [`Connection::back_to_savepoint`] undoes statements on Postgres only, and no effects. [`Connection::undo_nested`] undoes
+    /// statements on both engines, with their events, counts and other effects. This costs statements on SQLite too.
+    pub async fn begin_nested(&mut self) -> Result<NestedTransaction, DbError> {
+        let depth = self.effects.nested.len() + 1;
+        self.define(format!("SAVEPOINT svc_nested_{depth}")).await?;
+        let before = self.effects.begin_nested();
+        self.effects.nested.push(before);
+        Ok(NestedTransaction { depth })
     }
 
-    /// Ends the part of the transaction that was begun last, and keeps what it did.
-    pub async fn keep_part(&mut self, part: Part) -> Result<(), DbError> {
-        self.effects.keep_part(part.before);
-        self.define("RELEASE SAVEPOINT svc_part".to_owned()).await
-    }
-
-    /// Ends the part of the transaction that was begun last, and undoes what it did.
-    pub async fn undo_part(&mut self, part: Part) -> Result<(), DbError> {
-        self.effects.drop_part(part.before);
-        if let Inner::Postgres(session) = &mut self.inner {
-            return session.undo("ROLLBACK TO SAVEPOINT svc_part; RELEASE SAVEPOINT svc_part").await;
+    /// Commits a nested transaction. Its changes then belong to the transaction around it.
+    ///
+    /// # Errors
+    /// [`DbError::Other`] if a nested transaction within it is still open.
+    pub async fn commit_nested(&mut self, nested: NestedTransaction) -> Result<(), DbError> {
+        let depth = nested.depth;
+        if depth != self.effects.nested.len() {
+            return Err(DbError::Other("a nested transaction has another one within it that is still open".into()));
         }
-        self.define("ROLLBACK TO SAVEPOINT svc_part".to_owned()).await?;
-        self.define("RELEASE SAVEPOINT svc_part".to_owned()).await
+        self.define(format!("RELEASE SAVEPOINT svc_nested_{depth}")).await?;
+        if let Some(before) = self.effects.nested.pop() {
+            self.effects.commit_nested(before);
+        }
+        Ok(())
+    }
+
+    /// Undoes a nested transaction, with those within it that are still open.
+    pub async fn undo_nested(&mut self, nested: NestedTransaction) -> Result<(), DbError> {
+        let depth = nested.depth;
+        let back = format!("ROLLBACK TO SAVEPOINT svc_nested_{depth}");
+        let release = format!("RELEASE SAVEPOINT svc_nested_{depth}");
+        if let Inner::Postgres(session) = &mut self.inner {
+            session.undo(format!("{back}; {release}")).await?;
+        } else {
+            self.define(back).await?;
+            self.define(release).await?;
+        }
+        self.effects.nested.truncate(depth);
+        if let Some(before) = self.effects.nested.pop() {
+            self.effects.undo_nested(before);
+        }
+        Ok(())
     }
 
     async fn on_postgres(&mut self, sql: &str) -> Result<(), DbError> {

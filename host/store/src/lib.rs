@@ -56,7 +56,7 @@ pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecre
 pub use catalogue::{ObjectRow, ObjectState, RelationshipRow, SchemaChangeRow, Versions};
 pub use commit::{Commit, OnCommit};
 pub use committed_event::{CommittedEvent, EventText};
-pub use connection::{Connection, Part, Savepoint};
+pub use connection::{Connection, NestedTransaction, Savepoint};
 pub use deliveries::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts,
     LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,

@@ -225,7 +225,8 @@ impl Postgres {
         let mut session = self.session(owner).await?;
         session.begin_with_next(if is_schema { BEGIN_SCHEMA } else { "BEGIN" });
         let mut connection = Connection::new(Inner::Postgres(session));
-        let answer = match body(&mut connection).await {
+        let result = body(&mut connection).await;
+        let answer = match result.and_then(|answer| connection.effects.check_committable().map(|()| answer)) {
             Ok(answer) => answer,
             Err(error) => {
                 if let Inner::Postgres(session) = connection.inner {
@@ -234,9 +235,6 @@ impl Postgres {
                 return Err(error);
             }
         };
-        if connection.effects.is_undone {
-            return Err(Error::internal("the body of a transaction that was undone succeeded"));
-        }
         if let Inner::Postgres(mut session) = connection.inner
             && let Err(error) = session.commit(commit_with(&connection.effects.counts)).await
         {

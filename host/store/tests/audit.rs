@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use blockbase_schema::Result;
 use blockbase_store::{AuditFilter, AuditRow, Connection, REPLACED, Service, Store};
 use blockbase_tests::on_both_engines;
@@ -63,7 +65,7 @@ async fn insert(store: &Store, rows: Vec<AuditRow>) {
 
 on_both_engines! {
     async fn a_row_with_a_known_key_is_counted(engine: Engine) {
-        let (store, _place) = store(engine).await;
+        let (store, _place) = store(engine, Arc::new(|_| ())).await;
         let counted = |id: &str, key: &str| row(id, "anonymous", "ann", Some(key));
         insert(&store, vec![counted("1", "a minute"), counted("2", "a minute"), counted("3", "another minute")]).await;
         insert(&store, vec![counted("4", "a minute")]).await;
@@ -75,7 +77,7 @@ on_both_engines! {
     }
 
     async fn texts_about_a_user_are_replaced_in_steps(engine: Engine) {
-        let (store, _place) = store(engine).await;
+        let (store, _place) = store(engine, Arc::new(|_| ())).await;
         let acts = ["1", "2", "3"].map(|id| row(id, "user:ann", "bob", None));
         let failed = ["4", "5", "6"].map(|id| row(id, "anonymous", "ann", Some(id)));
         insert(&store, acts.into_iter().chain(failed).chain([row("7", "user:bob", "ann", None)]).collect()).await;
@@ -108,7 +110,7 @@ on_both_engines! {
     }
 
     async fn a_text_is_found_in_pages(engine: Engine) {
-        let (store, _place) = store(engine).await;
+        let (store, _place) = store(engine, Arc::new(|_| ())).await;
         insert(&store, ["1", "2", "3"].map(|id| row(id, "service", if id == "2" { "ann" } else { "bob" }, None)).into()).await;
         let (ends, found) = write(&store, |connection| {
             Box::pin(async move {

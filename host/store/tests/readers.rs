@@ -81,7 +81,7 @@ fn begin<F: Future<Output = Result<&'static str>> + ?Sized>(read: Pin<&mut F>) {
 }
 
 async fn a_reader_who_is_refused_reads_nothing(engine: Engine) {
-    let (store, _place) = store(engine).await;
+    let (store, _place) = store(engine, Arc::new(|_| ())).await;
     let (eve, schema) = (Eve::default(), read(&store).await);
     assert_eq!(store.read_rows(eve.clone(), None, eve.body()).await.unwrap(), "secret", "she may, as yet");
     let eve = Eve::default();
@@ -98,7 +98,7 @@ async fn a_reader_who_is_refused_reads_nothing(engine: Engine) {
 }
 
 async fn a_reader_is_asked_after_the_wait_for_a_permit(engine: Engine) {
-    let (store, _place) = store(engine).await;
+    let (store, _place) = store(engine, Arc::new(|_| ())).await;
     let (eve, schema) = (Eve::default(), read(&store).await);
     let (give, permit) = oneshot::channel::<()>();
     let permit = async move { permit.await.map_err(Error::internal) };
@@ -113,7 +113,7 @@ async fn a_reader_is_asked_after_the_wait_for_a_permit(engine: Engine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_is_asked_after_the_wait_for_a_connection() {
-    let (store, _place) = store(Engine::Postgres).await;
+    let (store, _place) = store(Engine::Postgres, Arc::new(|_| ())).await;
     for surface in ["rows", "scan", "metered"] {
         // Another caller has the only connection for callers.
         let (begun, has_begun) = oneshot::channel::<()>();

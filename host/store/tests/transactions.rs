@@ -4,14 +4,19 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, Location, ReadCost, Reader, Service, Store, Writer};
+use blockbase_store::{Commit, Connection, NewDelivery, NewEvent, OnCommit, ReadCost, Reader, Service, Store, Writer};
 use blockbase_tests::{Engine, on_both_engines, until};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+const INSERT: &str = "INSERT INTO written VALUES ($1)";
 
 /// A caller who may do everything.
 struct Caller;
@@ -43,7 +48,12 @@ async fn integer(store: &Store, sql: impl Into<String>) -> i64 {
 
 /// A store with a table `written`. On Postgres, it has one connection for callers. The directory has to outlive the store.
 async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
-    let (store, place) = support::store(engine).await;
+    store_with(engine, Arc::new(|_| ())).await
+}
+
+/// The same with a call after each commit that wrote to the outbox.
+async fn store_with(engine: Engine, on_commit: OnCommit) -> (Store, tempfile::TempDir) {
+    let (store, place) = support::store(engine, on_commit).await;
     let defined = store.write_schema(Service, |connection| {
         Box::pin(async move { Ok(connection.define("CREATE TABLE written (n BIGINT)".to_owned()).await?) })
     });
@@ -54,6 +64,87 @@ async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
 /// The number of rows in `written`.
 async fn count(store: &Store) -> i64 {
     integer(store, "SELECT count(*) FROM written").await
+}
+
+/// Writes a row with the number `n`, a power of two. It also emits an event with a delivery to a consumer group, and adds `n`
+/// to the stored count of users. If `is_undone`, it also changes a search index of SQLite that does not exist. A commit would
+/// fail with this change.
+async fn write_with_effects(connection: &mut Connection, n: u32, is_undone: bool) -> Result<()> {
+    connection.run(INSERT, vec![i64::from(n).into()]).await?;
+    let delivery = NewDelivery { consumer: format!("group {n}"), handler: "test".to_owned(), dead: None };
+    let event = NewEvent {
+        id: Uuid::from_u128(u128::from(n)),
+        topic: format!("topic.{n}"),
+        payload: "{}".to_owned(),
+        object: None,
+        record_id: None,
+        owner: None,
+        depth: 0,
+        occurred_at: 0,
+        deliveries: Arc::new([delivery]),
+    };
+    connection.emit(event).await?;
+    connection.count_rows(0, i64::from(n));
+    if is_undone {
+        connection.index_row(999_999, Some(1), Some("text".to_owned()));
+    }
+    Ok(())
+}
+
+/// A store, and what its commits reported.
+struct Reporting {
+    store: Store,
+    commits: Arc<Mutex<Vec<Commit>>>,
+    _place: tempfile::TempDir,
+}
+
+impl Reporting {
+    async fn open(engine: Engine) -> Reporting {
+        let commits = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::clone(&commits);
+        let (store, place) = store_with(engine, Arc::new(move |commit| reported.lock().push(commit))).await;
+        Reporting { store, commits, _place: place }
+    }
+
+    /// Checks that exactly these writes of [`write_with_effects`] have taken effect. `engine` is that of the store.
+    async fn expect(&self, engine: Engine, numbers: &[u32]) {
+        let sum = i64::from(numbers.iter().sum::<u32>());
+        let written = integer(&self.store, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM written").await;
+        let counted = integer(&self.store, "SELECT CAST(sum(rows) AS BIGINT) FROM svc_counts WHERE object_id = 0").await;
+        assert_eq!((written, counted), (sum, sum));
+        let topics: BTreeSet<String> = numbers.iter().map(|n| format!("topic.{n}")).collect();
+        let groups: BTreeSet<String> = numbers.iter().map(|n| format!("group {n}")).collect();
+        assert_eq!(texts(&self.store, "SELECT topic FROM svc_events").await, topics);
+        assert_eq!(texts(&self.store, "SELECT consumer FROM svc_deliveries").await, groups);
+        let commits = self.commits.lock();
+        assert_eq!(commits.iter().flat_map(|commit| commit.topics.clone()).collect::<BTreeSet<_>>(), topics);
+        assert_eq!(commits.iter().flat_map(|commit| commit.consumers.clone()).collect::<BTreeSet<_>>(), groups);
+        // On Postgres, the feed reads the events from the outbox.
+        let fed = commits.iter().flat_map(|commit| &commit.events).map(|event| event.topic.clone());
+        assert_eq!(fed.collect::<BTreeSet<_>>(), if engine == Engine::Sqlite { topics } else { BTreeSet::new() });
+    }
+}
+
+/// The texts that a query of the service returns.
+async fn texts(store: &Store, sql: &'static str) -> BTreeSet<String> {
+    let read = store.read_as_service(ReadCost::Rows, move |connection| {
+        Box::pin(async move {
+            let rows = connection.fetch(sql, Vec::new()).await?;
+            let mut texts = BTreeSet::new();
+            for row in &rows {
+                texts.insert(row.text(0)?);
+            }
+            Ok(texts)
+        })
+    });
+    read.await.unwrap()
+}
+
+/// Begins a nested transaction, writes, and fails, so the nested transaction stays open.
+async fn fail_in_nested(connection: &mut Connection) -> Result<()> {
+    let _left_open = connection.begin_nested().await?;
+    write_with_effects(connection, 4, true).await?;
+    Err(Error::invalid_request("left open"))
 }
 
 /// The first statement of a transaction.
@@ -116,33 +207,85 @@ on_both_engines! {
         store.close().await;
     }
 
-    async fn a_part_of_a_transaction_is_undone_and_the_rest_stays(engine: Engine) {
-        const INSERT: &str = "INSERT INTO written VALUES ($1)";
-        let (store, _place) = store(engine).await;
-        let written = store.write(Service, |connection| {
+    async fn a_nested_transaction_is_undone_with_its_effects_and_the_rest_stays(engine: Engine) {
+        let reporting = Reporting::open(engine).await;
+        let written = reporting.store.write(Service, |connection| {
             Box::pin(async move {
-                let outer = connection.begin_part().await?;
-                connection.run(INSERT, vec![1_i64.into()]).await?;
-                let inner = connection.begin_part().await?;
-                connection.run(INSERT, vec![2_i64.into()]).await?;
-                connection.undo_part(inner).await?;
-                connection.run(INSERT, vec![4_i64.into()]).await?;
-                connection.keep_part(outer).await?;
-                let outer = connection.begin_part().await?;
-                let inner = connection.begin_part().await?;
-                connection.run(INSERT, vec![8_i64.into()]).await?;
-                connection.keep_part(inner).await?;
-                connection.undo_part(outer).await?;
-                let failed = connection.begin_part().await?;
+                write_with_effects(connection, 1, false).await?;
+                let outer = connection.begin_nested().await?;
+                write_with_effects(connection, 2, false).await?;
+                let inner = connection.begin_nested().await?;
+                write_with_effects(connection, 4, true).await?;
+                connection.undo_nested(inner).await?;
+                write_with_effects(connection, 8, false).await?;
+                connection.commit_nested(outer).await?;
+                let outer = connection.begin_nested().await?;
+                write_with_effects(connection, 16, true).await?;
+                let inner = connection.begin_nested().await?;
+                write_with_effects(connection, 32, true).await?;
+                connection.commit_nested(inner).await?;
+                connection.undo_nested(outer).await?;
+                let failed = connection.begin_nested().await?;
                 connection.run("INSERT INTO missing VALUES (1)", Vec::new()).await.unwrap_err();
-                connection.undo_part(failed).await?;
-                connection.run(INSERT, vec![16_i64.into()]).await?;
-                Ok(())
+                connection.undo_nested(failed).await?;
+                write_with_effects(connection, 64, false).await
             })
         });
         written.await.unwrap();
-        assert_eq!(integer(&store, "SELECT CAST(sum(n) AS BIGINT) FROM written").await, 1 + 4 + 16);
-        store.close().await;
+        reporting.expect(engine, &[1, 2, 8, 64]).await;
+        reporting.store.close().await;
+    }
+
+    async fn undoing_a_nested_transaction_ends_those_that_an_error_left_open(engine: Engine) {
+        let reporting = Reporting::open(engine).await;
+        let written = reporting.store.write(Service, |connection| {
+            Box::pin(async move {
+                write_with_effects(connection, 1, false).await?;
+                let outer = connection.begin_nested().await?;
+                write_with_effects(connection, 2, true).await?;
+                fail_in_nested(connection).await.unwrap_err();
+                connection.undo_nested(outer).await?;
+                write_with_effects(connection, 8, false).await
+            })
+        });
+        written.await.unwrap();
+        reporting.expect(engine, &[1, 8]).await;
+        reporting.store.close().await;
+    }
+
+    async fn a_transaction_does_not_commit_while_a_nested_one_is_open(engine: Engine) {
+        let reporting = Reporting::open(engine).await;
+        let left_open = reporting.store.write(Service, |connection| {
+            Box::pin(async move {
+                write_with_effects(connection, 1, false).await?;
+                fail_in_nested(connection).await.unwrap_err();
+                Ok(())
+            })
+        });
+        assert_eq!(left_open.await.unwrap_err().code, Code::Internal);
+        reporting.expect(engine, &[]).await;
+        let committed_around_it = reporting.store.write(Service, |connection| {
+            Box::pin(async move {
+                let outer = connection.begin_nested().await?;
+                fail_in_nested(connection).await.unwrap_err();
+                connection.commit_nested(outer).await.unwrap_err();
+                Ok(())
+            })
+        });
+        assert_eq!(committed_around_it.await.unwrap_err().code, Code::Internal);
+        reporting.expect(engine, &[]).await;
+        // The next transaction, which has the same connection on SQLite, begins without them.
+        let next = reporting.store.write(Service, |connection| {
+            Box::pin(async move {
+                let nested = connection.begin_nested().await?;
+                write_with_effects(connection, 8, false).await?;
+                connection.commit_nested(nested).await?;
+                Ok(())
+            })
+        });
+        next.await.unwrap();
+        reporting.expect(engine, &[8]).await;
+        reporting.store.close().await;
     }
 
     async fn a_transaction_may_have_no_statement_or_fail_with_its_first_one(engine: Engine) {

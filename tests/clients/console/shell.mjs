@@ -125,7 +125,7 @@ test("the account page changes the name and the password, and ends other session
   assert.equal(await page.getByRole("navigation", { name: "Main" }).count(), 0);
 });
 
-test("the account page ends one of one's own sessions", async () => {
+test("the account page ends another session of the user", async () => {
   const owner = await admin();
   const other = await person(owner, "Lena Lost");
   const lost = await signIn(other, { headers: { "user-agent": "lost-phone" } });

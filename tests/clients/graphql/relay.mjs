@@ -108,7 +108,7 @@ function compile() {
   execFileSync(process.execPath, ["schema.mjs", url, token, schema]);
   const fields = Object.values(buildSchema(readFileSync(schema, "utf8")).getQueryType().getFields());
   const connections = fields.filter(({ name, type }) => name.endsWith("_connection") && String(type).endsWith("_Connection"));
-  // Those of the objects that the test defines.
+  // The test defines five objects, and each of them has a connection.
   assert.ok(connections.length >= 5, connections.map(({ name }) => name).join());
   const simple = connections.map(
     ({ name }, place) => `query TasksOfAll${place}Query { ${name}(first: 1) @connection(key: "TasksOfAll_${name}") { ${CONNECTION} } }`,

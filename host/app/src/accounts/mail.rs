@@ -146,7 +146,7 @@ impl App {
         self.settings.mail.is_some()
     }
 
-    /// Stores a mail and writes the event that leads to it. Returns whether the address may still get it.
+    /// Counts a mail and stores it. Returns whether the address may still get it.
     ///
     /// # Errors
     /// `rate_limited` if the asker has asked for too many.
@@ -157,10 +157,25 @@ impl App {
         mail: NewMail<'_>,
         now: i64,
     ) -> Result<bool> {
+        let may_be_sent = self.count_mail(connection, &mail, now).await?;
+        if may_be_sent {
+            self.store_mail(connection, announcer, mail, now).await?;
+        }
+        Ok(may_be_sent)
+    }
+
+    /// Counts a mail for its asker and its address. Returns whether the address may still get it.
+    ///
+    /// The counts stay locked until the transaction ends. A transaction that also makes an account counts the mail first, and then
+    /// makes the account. In another order, two transactions with one address could wait for each other.
+    ///
+    /// # Errors
+    /// `rate_limited` if the asker has asked for too many.
+    pub(super) async fn count_mail(&self, connection: &mut Connection, mail: &NewMail<'_>, now: i64) -> Result<bool> {
+        let Asker { user_id, network } = &mail.asker;
         // These names cannot be equal to an address.
-        let of_account = mail.asker.user_id.map(|id| (format!("mail of the account {id}"), MAILS_OF_ACCOUNT_MAX));
-        let of_network =
-            mail.asker.network.map(|name| (format!("mail of the network {name}"), self.settings.mails_of_network_max));
+        let of_account = user_id.as_ref().map(|id| (format!("mail of the account {id}"), MAILS_OF_ACCOUNT_MAX));
+        let of_network = network.as_ref().map(|name| (format!("mail of the network {name}"), self.settings.mails_of_network_max));
         for (counted, most) in [of_account, of_network].into_iter().flatten() {
             let (asked, since) = connection.count_in_window(&hash_token(&counted), LIMIT_MS, now).await?;
             if asked > most {
@@ -180,6 +195,31 @@ impl App {
             );
             return Ok(false);
         }
+        Ok(true)
+    }
+
+    /// Counts the mail of a sign-up. If the asker has asked for too many mails, the sign-up goes on without one, and the address
+    /// does not count it. Its count is still locked, because every sign-up with the address has to wait there.
+    pub(super) async fn count_mail_of_sign_up(&self, connection: &mut Connection, mail: &NewMail<'_>, now: i64) -> Result<bool> {
+        match self.count_mail(connection, mail, now).await {
+            Err(error) if error.code == Code::RateLimited => {
+                let counted = hash_token(mail.address);
+                connection.count_in_window(&counted, LIMIT_MS, now).await?;
+                connection.uncount(&counted).await?;
+                Ok(false)
+            }
+            counted => counted,
+        }
+    }
+
+    /// Stores a mail that is counted, and writes the event that leads to it.
+    pub(super) async fn store_mail(
+        &self,
+        connection: &mut Connection,
+        announcer: &Announcer,
+        mail: NewMail<'_>,
+        now: i64,
+    ) -> Result<()> {
         let id = self.clock.id(now).to_string();
         let row = MailRow {
             id: id.clone(),
@@ -193,8 +233,7 @@ impl App {
         };
         connection.insert_mail(row).await?;
         let members = MailMembers { mail_id: &id, kind: mail.kind.as_str() };
-        announcer.emit(connection, Topic::MailRequested(members)).await?;
-        Ok(true)
+        announcer.emit(connection, Topic::MailRequested(members)).await
     }
 
     /// Asks for a link to set a new password. The answer is the same whether or not an account has the address.

@@ -33,8 +33,10 @@ pub struct SignUp {
 /// The result of a sign-up.
 pub enum SignedUp {
     SignedIn(SignedIn),
-    /// The user has to prove their address first. If the address is taken, this shows an account that does not exist. The
-    /// client cannot tell the two cases apart.
+    /// The user has to prove their address first. If the address is taken, this shows an account that does not exist.
+    ///
+    /// The response of the sign-up is the same in both cases. But a sign-in with the same password then reveals whether the
+    /// address was free: [`AuthProblem::EmailNotVerified`] shows that the account exists.
     Waits(UserAnswer),
 }
 
@@ -127,26 +129,48 @@ impl NewAccount {
         Ok(Outcome::Done)
     }
 
-    /// Writes an account whose address has to be proved, and asks for the mail.
+    /// Writes an account whose address has to be proved, and stores the mail with which the user proves it.
     ///
-    /// If the address is taken, the same statements write an account with a placeholder, and are then undone. Otherwise the time
-    /// of the response would reveal who has an account.
+    /// If the address is taken, the server writes an account with a placeholder as its address, and then undoes this. Without it,
+    /// the time of the response would reveal that the address is taken. The mail is then for the account that has the address. It
+    /// is sent only if this account still has to prove the address.
+    ///
+    /// The mail is counted first. So parallel sign-ups with one address wait for each other at its count, whether or not the
+    /// address is taken.
     async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
+        let now = self.user.created_at;
+        let mut mail = NewMail {
+            kind: MailKind::Verify,
+            address: &self.user.email,
+            user_id: None,
+            page: self.page.clone(),
+            language: self.language.clone(),
+            maker: Maker::default(),
+            asker: self.asker.clone(),
+        };
+        let is_mailed = app.count_mail_of_sign_up(connection, &mail, now).await?;
         let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
-        let part = connection.begin_part().await?;
+        let nested = connection.begin_nested().await?;
         let is_new = !is_taken && connection.insert_user(&self.user, Some(self.password_hash.clone())).await?;
         if !is_new {
-            // If another sign-up took the address meanwhile, this is one statement more. Without `@` it is nobody's address.
+            // Every address contains `@`, so nobody has the placeholder.
             let user = UserRow { email: format!("taken-{}", self.user.id), ..self.user.clone() };
-            connection.insert_user(&user, Some(self.password_hash.clone())).await?;
+            if !connection.insert_user(&user, Some(self.password_hash.clone())).await? {
+                return Err(Error::internal("the placeholder of a taken address is taken"));
+            }
         }
         self.give_first_role(app, connection, false, false).await?;
         self.announce(connection, announcer).await?;
         match is_new {
-            true => connection.keep_part(part).await?,
-            false => connection.undo_part(part).await?,
+            true => connection.commit_nested(nested).await?,
+            false => connection.undo_nested(nested).await?,
         }
-        self.ask_for_proof(app, connection, announcer, is_new).await?;
+        if is_mailed {
+            mail.user_id = is_new.then_some(self.user.id.as_str());
+            // The event shows no user. The id of the new account would reveal whether this account exists.
+            let of_nobody = app.announcer(&Caller::nobody());
+            app.store_mail(connection, &of_nobody, mail, now).await?;
+        }
         Ok(Outcome::Waits)
     }
 
@@ -171,25 +195,6 @@ impl NewAccount {
             false if app.settings.disable_signup => Admission::Refused(Outcome::Closed),
             false => Admission::Further,
         })
-    }
-
-    /// Asks for the mail with which the user proves the address. If the address is taken, the server does the same work. The account
-    /// with this address gets a mail only if the address still has to be proved.
-    async fn ask_for_proof(&self, app: &App, connection: &mut Connection, announcer: &Announcer, is_new: bool) -> Result<()> {
-        let mail = NewMail {
-            kind: MailKind::Verify,
-            address: &self.user.email,
-            user_id: is_new.then_some(self.user.id.as_str()),
-            page: self.page.clone(),
-            language: self.language.clone(),
-            maker: Maker::default(),
-            asker: self.asker.clone(),
-        };
-        match app.ask_for_mail(connection, announcer, mail, self.user.created_at).await {
-            // A sign-in asks for another mail later.
-            Err(error) if error.code == Code::RateLimited => Ok(()),
-            asked => asked.map(drop),
-        }
     }
 
     /// Gives the user their first role. Former guests keep the roles that they had, and get no further role. The configured role may

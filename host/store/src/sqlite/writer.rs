@@ -202,11 +202,11 @@ fn run_all(
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
-    let before = connection.effects.begin_part();
+    let before = connection.effects.begin_nested();
     if job.run(connection) {
-        connection.effects.keep_part(before);
+        connection.effects.commit_nested(before);
     } else {
-        connection.effects.drop_part(before);
+        connection.effects.undo_nested(before);
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {

@@ -557,6 +557,8 @@ on_both_engines! {
             let signed_up = post(&server, "sign-up/email", body).await;
             assert_eq!((signed_up.status, &signed_up.json()["token"]), (200, &Value::Null), "{}", signed_up.text);
         }
+        // They are two sign-ups of the network, one mail to Ann, and no mail to Bob.
+        assert_eq!(server.sql("SELECT times FROM svc_window_counts ORDER BY times").await.concat(), ["0", "1", "2"]);
         // The right password is no failed try, however often.
         for _ in 0..12 {
             expect_code(&sign_in(&server, "bob", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");

@@ -177,22 +177,122 @@ async fn a_sign_up_does_the_same_work_for_every_address() {
     let (free, of_free) = traced(&server, "free", sign_up("ann")).await;
     let (taken, of_taken) = traced(&server, "taken", sign_up("ann")).await;
     assert_eq!((free.status, taken.status), (200, 200), "{} {}", free.text, taken.text);
-    // Both end their part of the transaction with one round trip.
+    // Both end their nested transaction with one round trip.
     let ended_alike = |statements: Vec<String>, end: &str| -> Vec<String> {
         assert_eq!(statements.iter().filter(|text| *text == end).count(), 1, "{statements:?}");
-        work(statements).into_iter().map(|text| if text == end { "the end of the part".to_owned() } else { text }).collect()
+        work(statements).into_iter().map(|text| if text == end { "the end".to_owned() } else { text }).collect()
     };
-    let of_free = ended_alike(of_free, "RELEASE SAVEPOINT svc_part");
-    let of_taken = ended_alike(of_taken, "ROLLBACK TO SAVEPOINT svc_part; RELEASE SAVEPOINT svc_part");
+    let of_free = ended_alike(of_free, "RELEASE SAVEPOINT svc_nested_1");
+    let of_taken = ended_alike(of_taken, "ROLLBACK TO SAVEPOINT svc_nested_1; RELEASE SAVEPOINT svc_nested_1");
     assert_eq!(of_free.last().map(String::as_str), Some("COMMIT"), "{of_free:?}");
     for (table, times) in [("svc_users", 1), ("svc_credentials", 1), ("svc_user_roles", 1), ("svc_events", 2), ("svc_mails", 1)] {
         let inserts = of_free.iter().filter(|text| text.contains(&format!("INSERT INTO {table} ("))).count();
         assert_eq!(inserts, times, "{table}: {of_free:?}");
     }
     assert_eq!(of_free, of_taken);
+    // Parallel sign-ups wait at the counts of mails, before the server knows whether the address is taken.
+    let last_count = of_free.iter().rposition(|text| text.starts_with("INSERT INTO svc_window_counts ")).unwrap();
+    let first_insert = of_free.iter().position(|text| text.starts_with("INSERT INTO svc_users ")).unwrap();
+    assert!(last_count < first_insert, "{of_free:?}");
+}
+
+/// The number of statements on Postgres that begin with this text and wait for a lock.
+async fn waiting(server: &Server, statement: &str) -> usize {
+    let query = format!(
+        "SELECT pid::text FROM pg_stat_activity \
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '{statement} %'"
+    );
+    server.sql(&query).await.len()
+}
+
+fn of_ann() -> Value {
+    json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_sign_ups_wait_at_the_same_place_for_every_address() {
+    let mails = MailServer::start(&[]).await;
+    let server = sending_to(Engine::Postgres, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").start().await;
+    server.admin().await;
+    for address in ["free", "taken"] {
+        until("no mail waits", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
+        let lock = server.lock_rows("LOCK TABLE svc_mails IN EXCLUSIVE MODE").await;
+        let both_wait = async {
+            until("one sign-up waits for its mail, and the other one for its count", async || {
+                let for_mail = waiting(&server, "INSERT INTO svc_mails").await;
+                (for_mail, waiting(&server, "INSERT INTO svc_window_counts").await) == (1, 1)
+            })
+            .await;
+            lock.release().await;
+        };
+        let sign_up = || post(&server, "sign-up/email", of_ann());
+        let (one, other, ()) = tokio::join!(sign_up(), sign_up(), both_wait);
+        assert_eq!((one.status, other.status), (200, 200), "{address}: {} {}", one.text, other.text);
+        assert_eq!(server.sql("SELECT id FROM svc_users WHERE email = 'ann@example.com'").await.len(), 1, "{address}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sign_up_whose_address_is_taken_meanwhile_leaves_nothing() {
+    let mails = MailServer::start(&[]).await;
+    let server = sending_to(Engine::Postgres, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").start().await;
+    server.admin().await;
+    let other = server
+        .lock_rows(
+            "INSERT INTO svc_users (id, name, email, email_verified, image, is_anonymous, banned, created_at, updated_at) \
+             VALUES ('01890000-0000-7000-8000-000000000000', 'Other', 'ann@example.com', false, NULL, false, false, 0, 0)",
+        )
+        .await;
+    let takes_it = async {
+        until("the sign-up waits for the address", async || waiting(&server, "INSERT INTO svc_users").await == 1).await;
+        other.release().await;
+    };
+    let (answer, ()) = tokio::join!(post(&server, "sign-up/email", of_ann()), takes_it);
+    assert_eq!((answer.status, &answer.json()["token"]), (200, &Value::Null), "{}", answer.text);
+    let accounts = server.sql("SELECT name, email FROM svc_users WHERE email <> 'admin@example.com'").await;
+    assert_eq!(accounts, [["Other", "ann@example.com"]]);
+    assert_eq!(server.sql("SELECT user_id FROM svc_credentials").await.len(), 1, "only the admin has a password");
+    assert_eq!(server.sql("SELECT id FROM svc_events WHERE topic = 'auth.user.created'").await.len(), 1, "that of the admin");
+    // The mail is for the account that has the address now.
+    assert_eq!(mails.mails(1).await[0]["to"], json!(["ann@example.com"]));
 }
 
 on_both_engines! {
+    async fn of_parallel_sign_ups_with_a_free_address_one_makes_the_account(engine: Engine) {
+        const SIGN_UPS: usize = 4;
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").start().await;
+        // On SQLite there is only one instance.
+        let other = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(server.builder().start().await),
+        };
+        server.admin().await;
+        let answers = join_all((0..SIGN_UPS).map(|number| {
+            let server = other.as_ref().filter(|_| number % 2 == 1).unwrap_or(&server);
+            post(server, "sign-up/email", of_ann())
+        }))
+        .await;
+        let members = |answer: &Answer| -> Vec<String> {
+            let user = answer.json()["user"].clone();
+            user.as_object().unwrap().keys().cloned().collect()
+        };
+        for answer in &answers {
+            assert_eq!((answer.status, &answer.json()["token"]), (200, &Value::Null), "{}", answer.text);
+            assert_eq!(members(answer), members(&answers[0]));
+        }
+        let accounts = server.sql("SELECT id FROM svc_users WHERE email <> 'admin@example.com'").await.concat();
+        assert_eq!(accounts.len(), 1);
+        assert_eq!(answers.iter().filter(|answer| answer.json()["user"]["id"] == accounts[0].as_str()).count(), 1);
+        assert_eq!(server.sql("SELECT user_id FROM svc_credentials").await.len(), 2);
+        // Each of them sends a mail, because one address gets five within an hour.
+        for mail in mails.mails(SIGN_UPS).await {
+            assert_eq!(mail["to"], json!(["ann@example.com"]));
+        }
+        until("no mail waits", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
+        assert_eq!(mails.events("mail").len(), SIGN_UPS);
+    }
+
     async fn a_sign_up_with_a_taken_address_leaves_nothing(engine: Engine) {
         let mails = MailServer::start(&[]).await;
         let server = sending_to(engine, &mails)
@@ -202,8 +302,7 @@ on_both_engines! {
             .await;
         let admin = server.admin().await;
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
-        let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD });
-        assert_eq!(post(&server, "sign-up/email", body.clone()).await.status, 200);
+        assert_eq!(post(&server, "sign-up/email", of_ann()).await.status, 200);
         let stored = async || {
             let mut rows = Vec::new();
             for query in [
@@ -220,8 +319,13 @@ on_both_engines! {
         let mut stream = Stream::open(&admin, "?topics=auth.user.%23").await;
         let before = stored().await;
         assert_eq!(before[0].len(), 2);
-        assert_eq!(post(&server, "sign-up/email", body).await.status, 200);
+        assert_eq!(post(&server, "sign-up/email", of_ann()).await.status, 200);
         assert_eq!(stored().await, before);
+        // The events of both mails name nobody. The id of the account would show which of the addresses was free.
+        let requested = admin.get("/api/v1/events?topic=auth.mail.requested").await.data();
+        let payloads = requested.as_array().unwrap().iter().map(|event| &event["payload"]);
+        let shown: Vec<(&Value, &Value)> = payloads.map(|payload| (&payload["kind"], &payload["actor"])).collect();
+        assert_eq!(shown, [(&json!("verify"), &Value::Null); 2]);
         // The feed did not get the event either.
         let next = json!({ "name": "Bob", "email": "bob@example.com", "password": PASSWORD });
         assert_eq!(post(&server, "sign-up/email", next).await.status, 200);

@@ -389,7 +389,7 @@ on_sqlite_first! {
             assert!(!text.contains(r#""errors""#), "{name}: {all}");
             for part in match name {
                 "openapi" => vec!["304"],
-                // Of the record "urgent", only the resumed stream shows something.
+                // The output contains "urgent" only if the resumed stream sends the event of this record.
                 "events" => vec![r#""topic":"data.parcel.created""#, r#""label":"heavy""#, r#""label":"urgent""#],
                 "tasks" => vec![r#""name":"tidy-up""#, r#""trigger":"manual","status":"succeeded""#],
                 "telemetry" => vec![r#"svc_action_invocations_total{svc_action="complete""#],

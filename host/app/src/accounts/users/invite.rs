@@ -117,6 +117,8 @@ impl App {
                 if is_first && !new.may_be_first {
                     return Err(setup_required());
                 }
+                let mail = invitation(&user, &caller);
+                let is_mailed = app.sends_mail() && !new.wants_link && app.count_mail(connection, &mail, now).await?;
                 if !connection.insert_user(&user, None).await? {
                     let message = format!("Another account has the address `{}`.", user.email);
                     return Err(Error::new(Code::UniqueViolation, message).with_field("email"));
@@ -134,12 +136,11 @@ impl App {
                 }
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;
-                let is_mailed = app.sends_mail() && !new.wants_link && {
-                    let mail = invitation(&user, &caller);
-                    app.ask_for_mail(connection, &announcer, mail, now).await?
-                };
                 let made = match is_mailed {
-                    true => None,
+                    true => {
+                        app.store_mail(connection, &announcer, mail, now).await?;
+                        None
+                    }
                     false => {
                         let kind = TokenKind::Invitation;
                         Some(app.new_password_link(connection, &user.id, caller.maker(), kind, now).await?)

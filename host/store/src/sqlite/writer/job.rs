@@ -62,6 +62,7 @@ where
         // A panic in one body must not end the writer for all callers.
         let result = catch_unwind(AssertUnwindSafe(|| run_now(body(connection))))
             .unwrap_or_else(|_| Err(Error::internal("a write panicked")));
+        let result = result.and_then(|value| connection.effects.check_committable().map(|()| value));
         let commit = result.is_ok();
         self.result = Some(result);
         commit
