@@ -55,7 +55,7 @@ const GATE = modules("src/app/gate/(?:Gate\\.module|GateForm|GatePage|farewell|u
 const ACTORS = modules("src/components/Actor", "src/api/(?:counts|events)");
 /** Small parts of the screens that have panes and forms. */
 const PARTS = modules(
-  "src/components/(?:CodeEditor|Find|Inspector|StatusBadge|Value|useDescription|useReturnedFocus)",
+  "src/components/(?:CodeEditor|FactList|Find|Inspector|StatusBadge|Value|useDescription|useReturnedFocus)",
   "src/screens/record/dependents",
   "@mantine/core/esm/components/Switch/Switch",
   "get-env",
@@ -63,7 +63,7 @@ const PARTS = modules(
 );
 /** Small parts of the lists that only admins see. */
 const ADMIN = modules(
-  "src/components/(?:DeleteButton|Details\\.module|DropFile|EnabledSwitch|FormInspector|JsonView)",
+  "src/components/(?:DeleteButton|DropFile|EnabledSwitch|FormInspector|JsonView)",
   "src/components/(?:OneTimeSecret|PartNotLoaded|Suspended)",
   "src/screens/(?:account/agent|deliveries/consumers|deliveries/deliveries|settings/units|users/users|webhooks/Warnings)",
 );

@@ -10,6 +10,7 @@ import { useSignOut } from "../../components/AccountMenu";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
@@ -47,33 +48,26 @@ export function AccountScreen() {
             </div>
             <div className={classes.form}>
               <Name key={me.user.name} name={me.user.name} />
-              <dl className={classes.facts}>
-                <dt>Email</dt>
-                <dd>
-                  <bdi>{me.user.email}</bdi>
-                  {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
-                </dd>
-                <dt>Roles</dt>
-                <dd>
-                  {me.roles?.length ? (
-                    me.roles.map((role) => (
-                      <Badge key={role} color="gray" mr={4}>
-                        {role}
-                      </Badge>
-                    ))
-                  ) : (
-                    <span className="dim">none; somebody who may update users can give you one</span>
-                  )}
-                </dd>
-                <dt>User id</dt>
-                <dd>
-                  <Id id={me.user.id} />
-                </dd>
-                <dt>Since</dt>
-                <dd>
-                  <Time at={me.user.createdAt} />
-                </dd>
-              </dl>
+              <FactList
+                className={classes.facts}
+                facts={{
+                  Email: (
+                    <>
+                      <bdi>{me.user.email}</bdi>
+                      {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
+                    </>
+                  ),
+                  Roles: me.roles?.length
+                    ? me.roles.map((role) => (
+                        <Badge key={role} color="gray" mr={4}>
+                          {role}
+                        </Badge>
+                      ))
+                    : <span className="dim">none; somebody who may update users can give you one</span>,
+                  "User id": <Id id={me.user.id} />,
+                  Since: <Time at={me.user.createdAt} />,
+                }}
+              />
             </div>
           </section>
           {!me.user.isAnonymous && (

@@ -10,6 +10,7 @@ import type { User } from "../../api/types";
 import { USERS } from "../../api/users-object";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -110,35 +111,22 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
           {error !== null && <ErrorNotice error={error} />}
           {reset.data !== undefined && <PasswordLink key={reset.data.link} link={reset.data} email={user.email} />}
           {ownsThings !== undefined && <HandOver error={ownsThings} user={user} isPending={remove.isPending} onChoose={(query) => remove.mutate(query)} />}
-          <dl className={classes.facts}>
-            <dt>Email</dt>
-            <dd dir="auto">{user.email}</dd>
-            <dt>State</dt>
-            <dd>
-              <StatusBadge tone={user.banned ? "bad" : user.isAnonymous ? "off" : "ok"} plain>
-                {user.banned ? "banned" : user.isAnonymous ? "guest" : "active"}
-              </StatusBadge>
-              {isMyself && <span className="dim"> this is you</span>}
-            </dd>
-            <dt>Id</dt>
-            <dd>
-              <Id id={user.id} />
-            </dd>
-            <dt>Created</dt>
-            <dd>
-              <Time at={user.createdAt} exact />
-            </dd>
-            {isReferredTo && (
-              <>
-                <dt>Records</dt>
-                <dd>
-                  <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>
-                    What refers to this user
-                  </Link>
-                </dd>
-              </>
-            )}
-          </dl>
+          <FactList
+            facts={{
+              Email: <bdi>{user.email}</bdi>,
+              State: (
+                <>
+                  <StatusBadge tone={user.banned ? "bad" : user.isAnonymous ? "off" : "ok"} plain>
+                    {user.banned ? "banned" : user.isAnonymous ? "guest" : "active"}
+                  </StatusBadge>
+                  {isMyself && <span className="dim"> this is you</span>}
+                </>
+              ),
+              Id: <Id id={user.id} />,
+              Created: <Time at={user.createdAt} exact />,
+              Records: isReferredTo && <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>What refers to this user</Link>,
+            }}
+          />
           <Roles user={user} canUpdate={canUpdate} />
           <Sessions user={user} canUpdate={canUpdate} />
         </div>
