@@ -2,7 +2,7 @@
  * Edits a grant with conditions or fields: the rows to which it applies, the check of its writes, and its fields. Only saving the role
  * sends the grant.
  */
-import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
+import { Button, Checkbox, Modal, Select, Stack, Switch } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isJsonObject, printJson } from "../../../api/json";
 import { sidesOf } from "../../../api/field-lists";
@@ -173,7 +173,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   const clause = (title: string, label: string, draft: ConditionDraft, nothing: string, error: string | undefined) => {
     const words = wordsOfAll(draft.parts, "and", { shape, of, titleOf });
     return (
-      <div className={classes.clause} role="group" aria-label={title}>
+      <Stack gap="sm" role="group" aria-label={title}>
         <div className={classes.clauseHead}>
           <h3>{title}</h3>
           <JsonToggle draft={draft} isFixed={found === undefined} />
@@ -187,7 +187,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
             The server refuses this: <Ticked text={error} />
           </p>
         )}
-      </div>
+      </Stack>
     );
   };
   return (
