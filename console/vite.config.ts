@@ -55,7 +55,7 @@ const GATE = modules("src/app/gate/(?:Gate\\.module|GateForm|GatePage|farewell|u
 const ACTORS = modules("src/components/Actor", "src/api/(?:counts|events)");
 /** Small parts of the screens that have panes and forms. */
 const PARTS = modules(
-  "src/components/(?:CodeEditor|FactList|Find|Inspector|StatusBadge|Value|useDescription|useReturnedFocus)",
+  "src/components/(?:CodeEditor|FactList|Find|Inspector|StatusBadge|Value|typing|useDescription|useReturnedFocus)",
   "src/screens/record/dependents",
   "@mantine/core/esm/components/Switch/Switch",
   "get-env",

@@ -13,6 +13,7 @@ import { RelatedNote } from "./RelatedNote";
 import { RecordLink } from "./RecordLink";
 import { useSettled } from "./SettledInput";
 import { Ticked } from "./Ticked";
+import { typing } from "./typing";
 import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
 
@@ -181,23 +182,10 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
             aria-label={label}
             error={error}
             disabled={disabled || target === undefined}
-            autoComplete="off"
             autoFocus={autoFocus}
-            spellCheck={false}
             dir="auto"
             placeholder={placeholder ?? `Search ${target === USERS ? USERS : targetLabel}`}
-            value={typed ?? shown}
-            onChange={(event) => {
-              type(event.currentTarget.value);
-              resetSelectedOption();
-              box.openDropdown();
-            }}
-            onClick={(event) => {
-              box.openDropdown();
-              // Selects the name, so that typing replaces it.
-              if (typed === null) event.currentTarget.select();
-            }}
-            onFocus={(event) => event.currentTarget.select()}
+            {...typing(box, typed, shown, type)}
             onBlur={() => box.closeDropdown()}
             onKeyDown={(event) => {
               // If the list is open, Escape closes only the list and nothing around it.
