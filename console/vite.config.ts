@@ -65,7 +65,7 @@ const PARTS = modules(
 const ADMIN = modules(
   "src/components/(?:DeleteButton|DropFile|EnabledSwitch|FormInspector|JsonView)",
   "src/components/(?:OneTimeSecret|PartNotLoaded|Suspended)",
-  "src/screens/(?:account/agent|deliveries/consumers|deliveries/deliveries|settings/units|users/users|webhooks/Warnings)",
+  "src/screens/(?:account/SessionList|deliveries/consumers|deliveries/deliveries|settings/units|users/users|webhooks/Warnings)",
 );
 /** What the pages of objects share, and what the forms of records share. */
 const OBJECT_FORMS = modules(

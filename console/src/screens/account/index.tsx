@@ -17,7 +17,7 @@ import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
-import { describeAgent } from "./agent";
+import { SessionList } from "./SessionList";
 import { submits } from "../../components/submits";
 import classes from "./Account.module.css";
 
@@ -203,34 +203,10 @@ function Sessions() {
   if (sessions.isError) return <ErrorNotice error={sessions.error} onRetry={() => void sessions.refetch()} />;
   if (sessions.data === undefined) return <SkeletonLines lines={2} />;
   const others = sessions.data.filter(({ current }) => !current).length;
+  const newestFirst = sessions.data.toSorted((one, other) => Number(other.current) - Number(one.current) || other.updatedAt.localeCompare(one.updatedAt));
   return (
     <div className={classes.form}>
-      <ul className={classes.sessions}>
-        {[...sessions.data]
-          .sort((one, other) => Number(other.current) - Number(one.current) || other.updatedAt.localeCompare(one.updatedAt))
-          .map((session) => (
-            <li key={session.id}>
-              <div>
-                <div>
-                  <bdi>{describeAgent(session.userAgent)}</bdi>
-                  {session.current && (
-                    <Badge color="green" ml={8}>
-                      this one
-                    </Badge>
-                  )}
-                </div>
-                <div className="dim">
-                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
-                </div>
-              </div>
-              {!session.current && (
-                <Button variant="default" size="compact-xs" onClick={() => revoke.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
-                  End
-                </Button>
-              )}
-            </li>
-          ))}
-      </ul>
+      <SessionList sessions={newestFirst} canEnd={({ current }) => !current} ending={revoke.isPending ? revoke.variables : undefined} onEnd={revoke.mutate} />
       {others > 0 && (
         <div>
           <Button

@@ -18,7 +18,7 @@ import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { dependentsOf, linksOf, sentences } from "../record/dependents";
-import { describeAgent } from "../account/agent";
+import { SessionList } from "../account/SessionList";
 import { HandOver } from "./HandOver";
 import { PasswordLink } from "./PasswordLink";
 import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./users";
@@ -223,26 +223,7 @@ function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
       ) : sessions.length === 0 ? (
         <p className="dim">Not signed in anywhere.</p>
       ) : (
-        <ul className={classes.list}>
-          {sessions.map((session) => (
-            <li key={session.id}>
-              <span className={classes.session}>
-                <bdi className={classes.agent} title={session.userAgent ?? undefined}>
-                  {describeAgent(session.userAgent)}
-                </bdi>
-                <span className="dim">
-                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
-                  {session.current && " · this session"}
-                </span>
-              </span>
-              {canUpdate && (
-                <Button variant="subtle" size="compact-xs" loading={end.isPending && end.variables === session.id} onClick={() => end.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
-                  End
-                </Button>
-              )}
-            </li>
-          ))}
-        </ul>
+        <SessionList sessions={sessions} canEnd={() => canUpdate} ending={end.isPending ? end.variables : undefined} onEnd={end.mutate} />
       )}
     </section>
   );
