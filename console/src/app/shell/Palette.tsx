@@ -154,7 +154,7 @@ function Search() {
                 onClick={() => run(command)}
               >
                 <command.icon size={16} stroke={1.75} aria-hidden="true" />
-                <bdi className={classes.label}>{command.label}</bdi>
+                <bdi className="ellipsis">{command.label}</bdi>
                 {command.detail !== undefined && <span className={classes.detail}>{command.detail}</span>}
                 {command === chosen && <IconArrowRight size={14} aria-hidden="true" className={classes.arrow} />}
               </div>

@@ -19,7 +19,7 @@ export function SessionList({ sessions, canEnd, ending, onEnd }: SessionListProp
       {sessions.map((session) => (
         <li key={session.id}>
           <span className={classes.session}>
-            <bdi className={classes.agent} title={session.userAgent ?? undefined}>
+            <bdi className="ellipsis" title={session.userAgent ?? undefined}>
               {describeAgent(session.userAgent)}
             </bdi>
             <span className="dim">

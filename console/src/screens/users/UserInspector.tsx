@@ -116,9 +116,7 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
               Email: <bdi>{user.email}</bdi>,
               State: (
                 <>
-                  <StatusBadge tone={user.banned ? "bad" : user.isAnonymous ? "off" : "ok"} plain>
-                    {user.banned ? "banned" : user.isAnonymous ? "guest" : "active"}
-                  </StatusBadge>
+                  <UserState user={user} />
                   {isMyself && <span className="dim"> this is you</span>}
                 </>
               ),
@@ -132,6 +130,14 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
         </div>
       )}
     </Inspector>
+  );
+}
+
+export function UserState({ user: { banned, isAnonymous } }: { user: User }) {
+  return (
+    <StatusBadge tone={banned ? "bad" : isAnonymous ? "off" : "ok"} plain>
+      {banned ? "banned" : isAnonymous ? "guest" : "active"}
+    </StatusBadge>
   );
 }
 
