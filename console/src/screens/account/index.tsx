@@ -49,7 +49,6 @@ export function AccountScreen() {
             <div className={classes.form}>
               <Name key={me.user.name} name={me.user.name} />
               <FactList
-                className={classes.facts}
                 facts={{
                   Email: (
                     <>

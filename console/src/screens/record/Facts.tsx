@@ -4,14 +4,13 @@ import { Id } from "../../components/Id";
 import { Actor } from "../../components/Actor";
 import { FactList } from "../../components/FactList";
 import { Time } from "../../components/Time";
-import classes from "./record.module.css";
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : null);
 
 /** The values that the server sets on a record: its id, and who created and last changed it. */
 export function Facts({ record }: { record: JsonObject }) {
   const { created_at, created_by, updated_at, updated_by } = record;
-  return <FactList className={classes.facts} facts={{ Id: <Id id={String(record.id)} />, Created: stamp(created_at, created_by), Changed: stamp(updated_at, updated_by) }} />;
+  return <FactList facts={{ Id: <Id id={String(record.id)} />, Created: stamp(created_at, created_by), Changed: stamp(updated_at, updated_by) }} />;
 }
 
 /** The time of a change and its actor. A value that this person may not read is undefined. */
