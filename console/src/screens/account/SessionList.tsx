@@ -1,5 +1,6 @@
-import { Badge, Button } from "@mantine/core";
+import { Button } from "@mantine/core";
 import type { Session } from "../../api/types";
+import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { describeAgent } from "./agent";
 import classes from "../../components/Details.module.css";
@@ -23,7 +24,7 @@ export function SessionList({ sessions, canEnd, ending, onEnd }: SessionListProp
               {describeAgent(session.userAgent)}
             </bdi>
             <span className="dim">
-              {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} /> {session.current && <Badge color="green">this one</Badge>}
+              {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} /> {session.current && <StatusBadge tone="ok">this one</StatusBadge>}
             </span>
           </span>
           {canEnd(session) && (
