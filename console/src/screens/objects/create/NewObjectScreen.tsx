@@ -307,33 +307,23 @@ function MoreRules({ state, row, onClose }: { state: ObjectDraft; row: DraftFiel
 /** The addresses of the object and an example of a first request, with the names typed so far. */
 function Preview({ name, fields }: { name: string; fields: DraftField[] }) {
   const body = Object.fromEntries(fields.filter(({ field }) => field.name !== "").slice(0, 4).map(({ field }) => [field.name, sample(field.type, field.options)]));
+  const gets = {
+    REST: `\`/api/v1/data/${name}\``,
+    GraphQL: `\`${name}\`, \`create_${name}\``,
+    MCP: `\`query_data\` of \`${name}\``,
+    Events: `\`data.${name}.created\``,
+  };
   return (
     <>
       <ul className={classes.gets}>
-        <li>
-          <b>REST</b>
-          <span>
-            <code>/api/v1/data/{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>GraphQL</b>
-          <span>
-            <code>{name}</code>, <code>create_{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>MCP</b>
-          <span>
-            <code>query_data</code> of <code>{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>Events</b>
-          <span>
-            <code>data.{name}.created</code>
-          </span>
-        </li>
+        {Object.entries(gets).map(([surface, text]) => (
+          <li key={surface}>
+            <b>{surface}</b>
+            <span>
+              <Ticked text={text} />
+            </span>
+          </li>
+        ))}
       </ul>
       <CodeBlock code={asCurl({ method: "POST", path: `/api/v1/data/${name}`, body: Object.keys(body).length === 0 ? { title: "Buy milk" } : body })} label="The first record with curl" />
     </>
