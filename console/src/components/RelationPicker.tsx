@@ -1,4 +1,4 @@
-import { ActionIcon, Combobox, TextInput, Tooltip, useCombobox } from "@mantine/core";
+import { ActionIcon, Combobox, TextInput, useCombobox } from "@mantine/core";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useRef, useState } from "react";
@@ -205,11 +205,9 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
               onClear === undefined ? (
                 <Combobox.Chevron />
               ) : (
-                <Tooltip label={clearTip}>
-                  <ActionIcon size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
-                    <IconX size={13} />
-                  </ActionIcon>
-                </Tooltip>
+                <ActionIcon data-tip={clearTip} size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
+                  <IconX size={13} />
+                </ActionIcon>
               )
             }
             rightSectionPointerEvents={onClear === undefined ? "none" : "all"}
