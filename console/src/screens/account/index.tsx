@@ -1,5 +1,5 @@
 /** The person's own account: name, password, sessions, and the confirmation of the address. */
-import { Badge, Button, PasswordInput, Switch, TextInput } from "@mantine/core";
+import { Button, PasswordInput, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
@@ -56,13 +56,7 @@ export function AccountScreen() {
                       {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
                     </>
                   ),
-                  Roles: me.roles?.length
-                    ? me.roles.map((role) => (
-                        <Badge key={role} color="gray" mr={4}>
-                          {role}
-                        </Badge>
-                      ))
-                    : <span className="dim">none; somebody who may update users can give you one</span>,
+                  Roles: me.roles?.length ? <bdi>{me.roles.join(", ")}</bdi> : <span className="dim">none; somebody who may update users can give you one</span>,
                   "User id": <Id id={me.user.id} />,
                   Since: <Time at={me.user.createdAt} />,
                 }}
