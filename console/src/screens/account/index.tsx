@@ -1,5 +1,5 @@
 /** The person's own account: name, password, sessions, and the confirmation of the address. */
-import { Button, PasswordInput, Switch, TextInput } from "@mantine/core";
+import { Button, Group, PasswordInput, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
@@ -120,7 +120,7 @@ function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: bool
     },
   });
   return (
-    <div className={classes.confirmation}>
+    <Group gap="4px 12px" mt="xs">
       <StatusBadge tone={isConfirmed ? "ok" : "off"} plain>
         {isConfirmed ? "confirmed" : "not confirmed"}
       </StatusBadge>
@@ -129,7 +129,7 @@ function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: bool
           Send a link to confirm
         </Button>
       )}
-    </div>
+    </Group>
   );
 }
 

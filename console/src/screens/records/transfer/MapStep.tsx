@@ -78,10 +78,10 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
         {has("datetime") && <Choice label="Times without a zone" data={{ utc: "UTC", local: readerZone }} value={settings.zone} onChange={(zone) => set({ zone })} />}
       </div>
       {options.format === "csv" && (
-        <div className={classes.checks}>
+        <Group gap="8px 24px" mt="md">
           <Checkbox label="The first row has the names" checked={options.hasHeader} onChange={(event) => onOptions({ ...options, hasHeader: event.currentTarget.checked })} />
           <Checkbox label="Take away the apostrophe that exports put before formulas" checked={settings.unguard} onChange={(event) => set({ unguard: event.currentTarget.checked })} />
-        </div>
+        </Group>
       )}
       {error !== undefined && (
         <p className={classes.error} role="alert">
