@@ -16,6 +16,8 @@ export type Action = Grant["actions"][number];
 /** The screens of users are for people who may read all members of a user (`allows` in session.ts). */
 export type User = Schemas["SvcManagedUser"];
 export type PasswordLink = Schemas["SvcPasswordLink"];
+/** What the lists of one's own sessions and of another user's sessions both say. */
+export type Session = Pick<Schemas["SvcListedSession"], keyof Schemas["SvcListedSession"] & keyof Schemas["SvcUserSession"]>;
 export type Role = Schemas["SvcRole"];
 export type ExplainBody = paths["/api/v1/roles/{id}/explain"]["post"]["requestBody"]["content"]["application/json"];
 export type Explanation = Schemas["SvcExplanation"];

@@ -43,8 +43,6 @@ export const theme = createTheme({
     Checkbox: { defaultProps: { size: "xs" } },
     Switch: { defaultProps: { size: "xs" } },
     SegmentedControl: { defaultProps: { size: "xs", transitionDuration: 120 } },
-    Badge: { defaultProps: { size: "sm", variant: "light", radius: "sm" } },
-    Tooltip: { defaultProps: { openDelay: 350, transitionProps: motion, events: { hover: true, focus: true, touch: false } } },
     // A menu gives the focus to its first item. Mantine's placeholder for the focus is not allowed as a child of a menu.
     Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true, withInitialFocusPlaceholder: false } },
     Popover: { defaultProps: { transitionProps: motion } },

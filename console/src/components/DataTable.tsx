@@ -199,7 +199,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const isFocused = hasFocus && focused.row === HEADER && focused.column === index;
     const text = (
       <>
-        <span dir="auto">{column.header}</span>
+        <span className="ellipsis" dir="auto">{column.header}</span>
         {isSorted && (descending ? <IconArrowDown size={13} aria-hidden="true" /> : <IconArrowUp size={13} aria-hidden="true" />)}
       </>
     );

@@ -1,4 +1,4 @@
-import { ActionIcon, Combobox, TextInput, Tooltip, useCombobox } from "@mantine/core";
+import { ActionIcon, Combobox, TextInput, useCombobox } from "@mantine/core";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useRef, useState } from "react";
@@ -13,6 +13,7 @@ import { RelatedNote } from "./RelatedNote";
 import { RecordLink } from "./RecordLink";
 import { useSettled } from "./SettledInput";
 import { Ticked } from "./Ticked";
+import { typing } from "./typing";
 import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
 
@@ -181,23 +182,10 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
             aria-label={label}
             error={error}
             disabled={disabled || target === undefined}
-            autoComplete="off"
             autoFocus={autoFocus}
-            spellCheck={false}
             dir="auto"
             placeholder={placeholder ?? `Search ${target === USERS ? USERS : targetLabel}`}
-            value={typed ?? shown}
-            onChange={(event) => {
-              type(event.currentTarget.value);
-              resetSelectedOption();
-              box.openDropdown();
-            }}
-            onClick={(event) => {
-              box.openDropdown();
-              // Selects the name, so that typing replaces it.
-              if (typed === null) event.currentTarget.select();
-            }}
-            onFocus={(event) => event.currentTarget.select()}
+            {...typing(box, typed, shown, type)}
             onBlur={() => box.closeDropdown()}
             onKeyDown={(event) => {
               // If the list is open, Escape closes only the list and nothing around it.
@@ -217,11 +205,9 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
               onClear === undefined ? (
                 <Combobox.Chevron />
               ) : (
-                <Tooltip label={clearTip}>
-                  <ActionIcon size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
-                    <IconX size={13} />
-                  </ActionIcon>
-                </Tooltip>
+                <ActionIcon data-tip={clearTip} size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
+                  <IconX size={13} />
+                </ActionIcon>
               )
             }
             rightSectionPointerEvents={onClear === undefined ? "none" : "all"}

@@ -1,12 +1,15 @@
 /**
- * One tooltip for the whole page. It shows the `data-tip` of an element on hover and on focus. Tables have hundreds of such elements, and a
- * component for each would cost more than the cell. A line break in the text starts a new line.
+ * One tooltip for the whole page. It shows the `data-tip` of an element on hover and on focus, and describes the element then. It is our
+ * own, because tables have hundreds of such elements, and Mantine's component for each would cost more than the cell. A line break in the
+ * text starts a new line.
  */
 import { useEffect, useRef, useState } from "react";
 import classes from "./Tips.module.css";
 
 const OPEN_DELAY_MS = 350;
 const TEXT_MAX = 2_000;
+/** The id of the tooltip, which describes its element while it is shown. */
+const TIP = "page-tip";
 
 export function Tips() {
   const [tip, setTip] = useState<{ text: string; place: DOMRect } | null>(null);
@@ -16,6 +19,7 @@ export function Tips() {
     let at: Element | null = null;
     const hide = () => {
       clearTimeout(timer);
+      if (at?.getAttribute("aria-describedby") === TIP) at.removeAttribute("aria-describedby");
       at = null;
       setTip(null);
     };
@@ -26,7 +30,9 @@ export function Tips() {
       at = element;
       timer = setTimeout(() => {
         const text = element.getAttribute("data-tip");
-        if (element.isConnected && text) setTip({ text: text.slice(0, TEXT_MAX), place: element.getBoundingClientRect() });
+        if (!element.isConnected || !text) return;
+        setTip({ text: text.slice(0, TEXT_MAX), place: element.getBoundingClientRect() });
+        if (!element.hasAttribute("aria-describedby")) element.setAttribute("aria-describedby", TIP);
       }, delay);
     };
     const closest = (target: EventTarget | null) => (target instanceof Element ? target.closest("[data-tip]") : null);
@@ -37,6 +43,8 @@ export function Tips() {
     document.addEventListener("focusin", focus);
     document.addEventListener("focusout", hide);
     document.addEventListener("pointerdown", hide);
+    // Enter on a button may remove it.
+    document.addEventListener("click", hide);
     document.addEventListener("keydown", key);
     addEventListener("scroll", hide, { capture: true, passive: true });
     return () => {
@@ -45,6 +53,7 @@ export function Tips() {
       document.removeEventListener("focusin", focus);
       document.removeEventListener("focusout", hide);
       document.removeEventListener("pointerdown", hide);
+      document.removeEventListener("click", hide);
       document.removeEventListener("keydown", key);
       removeEventListener("scroll", hide, { capture: true });
     };
@@ -61,7 +70,7 @@ export function Tips() {
   }, [tip]);
   if (tip === null) return null;
   return (
-    <div className={classes.tip} role="tooltip" ref={box} dir="auto">
+    <div id={TIP} className={classes.tip} role="tooltip" ref={box} dir="auto">
       {tip.text}
     </div>
   );

@@ -2,7 +2,7 @@
  * The command palette. It finds objects, screens, actions, and records by their id. It is our own, because `@mantine/spotlight` takes 5 KiB
  * (packed) without any command, and this whole file takes 3.5. Also, it ranks results and sends requests like the rest of the console.
  */
-import { Modal, TextInput, VisuallyHidden, useMantineColorScheme } from "@mantine/core";
+import { Modal, TextInput, useMantineColorScheme } from "@mantine/core";
 import { IconArrowRight, IconFileText, IconFolderPlus, IconLogout, IconMoon, IconPencil, IconPlus, IconSearch, IconSun, IconTable, IconUser, type TablerIcon } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useRouter } from "@tanstack/react-router";
@@ -154,7 +154,7 @@ function Search() {
                 onClick={() => run(command)}
               >
                 <command.icon size={16} stroke={1.75} aria-hidden="true" />
-                <bdi className={classes.label}>{command.label}</bdi>
+                <bdi className="ellipsis">{command.label}</bdi>
                 {command.detail !== undefined && <span className={classes.detail}>{command.detail}</span>}
                 {command === chosen && <IconArrowRight size={14} aria-hidden="true" className={classes.arrow} />}
               </div>
@@ -167,7 +167,7 @@ function Search() {
           {searching ? <Bone width="40%" /> : isUuid(id) ? "No object that you may read has a record with this id." : "Nothing is named so. A whole record id finds the record."}
         </div>
       )}
-      <VisuallyHidden role="status">{`${inOrder.length} results`}</VisuallyHidden>
+      <span className="sr-only" role="status">{`${inOrder.length} results`}</span>
     </>
   );
 }

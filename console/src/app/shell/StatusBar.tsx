@@ -1,4 +1,4 @@
-import { Kbd, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { Kbd, UnstyledButton } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -56,7 +56,7 @@ export function StatusBar() {
       )}
       <UnstyledButton className={`${classes.statusButton} ${classes.push} ${classes.wideOnly}`} onClick={openPalette} aria-keyshortcuts={isMac ? "Meta+K" : "Control+K"}>
         <IconSearch size={13} aria-hidden="true" />
-        <VisuallyHidden>Search and commands</VisuallyHidden>
+        <span className="sr-only">Search and commands</span>
         <Kbd>{isMac ? "⌘ K" : "Ctrl K"}</Kbd>
       </UnstyledButton>
     </footer>

@@ -2,7 +2,7 @@
  * The templates, fields and widgets of rjsf in the style of the console: the label above a field, the description below it, errors under
  * the field.
  */
-import { ActionIcon, Button, Checkbox, NativeSelect, PasswordInput, TextInput, Textarea } from "@mantine/core";
+import { ActionIcon, Button, Checkbox, Group, NativeSelect, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconCopy, IconPlus, IconTrash } from "@tabler/icons-react";
 import {
   ADDITIONAL_PROPERTY_FLAG,
@@ -109,14 +109,14 @@ function ArrayPlace({ fieldPathId, title, required, schema, uiSchema, registry, 
 function ArrayItem({ children, buttonsProps, hasToolbar, registry }: ArrayFieldItemTemplateProps) {
   const { ArrayFieldItemButtonsTemplate } = registry.templates;
   return (
-    <div className={classes.item}>
+    <Group gap="xs" align="flex-end" wrap="nowrap">
       <div className={classes.itemBody}>{children}</div>
       {hasToolbar && (
-        <div className={classes.itemButtons}>
+        <Group gap={0} wrap="nowrap">
           <ArrayFieldItemButtonsTemplate {...buttonsProps} />
-        </div>
+        </Group>
       )}
-    </div>
+    </Group>
   );
 }
 

@@ -3,24 +3,7 @@
  * forbids `eval`.
  */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
-import {
-  type CustomValidator,
-  type ErrorSchema,
-  type ErrorTransformer,
-  type FormContextType,
-  type RJSFSchema,
-  type RJSFValidationError,
-  type StrictRJSFSchema,
-  type UiSchema,
-  type ValidationData,
-  type ValidatorType,
-  createErrorHandler,
-  getDefaultFormState,
-  toErrorList,
-  toErrorSchema,
-  unwrapErrorHandler,
-  validationDataMerge,
-} from "@rjsf/utils";
+import { type RJSFSchema, type RJSFValidationError, type ValidatorType, toErrorSchema } from "@rjsf/utils";
 import { forChecks } from "./exact";
 
 /** Keywords whose error only says that one of their children failed. */
@@ -39,34 +22,19 @@ function readable({ keyword, error, instanceLocation }: OutputUnit): RJSFValidat
   return { name: keyword, property: at, message, stack: `${at} ${message}`.trim() };
 }
 
-class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extends FormContextType = Record<string, unknown>> implements ValidatorType<T, S, F> {
-  #errors(schema: S, data: unknown): OutputUnit[] {
+class Interpreter implements ValidatorType {
+  #errors(schema: RJSFSchema, data: unknown): OutputUnit[] {
     if (data === undefined) return [];
     return new Validator(schema as Schema, "2020-12", false).validate(forChecks(data)).errors.filter(({ keyword }) => !OUTER.has(keyword));
   }
 
-  validateFormData(
-    formData: T | undefined,
-    schema: S,
-    customValidate?: CustomValidator<T, S, F>,
-    transformErrors?: ErrorTransformer<T, S, F>,
-    uiSchema?: UiSchema<T, S, F>,
-  ): ValidationData<T> {
-    let errors = this.#errors(schema, formData ?? {}).map(readable);
-    if (transformErrors !== undefined) errors = transformErrors(errors, uiSchema);
-    const found: ValidationData<T> = { errors, errorSchema: toErrorSchema<T>(errors) };
-    if (customValidate === undefined) return found;
-    const defaults = getDefaultFormState<T, S, F>(this, schema, formData, schema, true) as T;
-    const handler = customValidate(defaults, createErrorHandler<T>(defaults), uiSchema);
-    const own: ErrorSchema<T> = unwrapErrorHandler<T>(handler);
-    return validationDataMerge<T>(found, own);
+  /** The form has no checks besides those of its schema. */
+  validateFormData(formData: unknown, schema: RJSFSchema) {
+    const errors = this.#errors(schema, formData ?? {}).map(readable);
+    return { errors, errorSchema: toErrorSchema(errors) };
   }
 
-  toErrorList(errorSchema?: ErrorSchema<T>, fieldPath?: string[]): RJSFValidationError[] {
-    return toErrorList<T>(errorSchema, fieldPath);
-  }
-
-  isValid(schema: S, formData: T | undefined, rootSchema: S): boolean {
+  isValid(schema: RJSFSchema, formData: unknown, rootSchema: RJSFSchema): boolean {
     const whole = { ...(schema as object), ...(rootSchema.$defs === undefined ? {} : { $defs: rootSchema.$defs }), ...(rootSchema.definitions === undefined ? {} : { definitions: rootSchema.definitions }) };
     try {
       return new Validator(whole as Schema, "2020-12", true).validate(formData === undefined ? null : forChecks(formData)).valid;
@@ -75,16 +43,8 @@ class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extend
     }
   }
 
-  rawValidation<Result = unknown>(schema: S, formData?: T): { errors?: Result[]; validationError?: Error } {
-    try {
-      return { errors: this.#errors(schema, formData) as Result[] };
-    } catch (error) {
-      return { errors: [], validationError: error as Error };
-    }
-  }
-
-  reset(): void {
-    // The validator has no state between calls.
+  rawValidation<Result>(schema: RJSFSchema, formData?: unknown) {
+    return { errors: this.#errors(schema, formData) as Result[] };
   }
 }
 

@@ -1,5 +1,5 @@
 /** The person's own account: name, password, sessions, and the confirmation of the address. */
-import { Badge, Button, PasswordInput, Switch, TextInput } from "@mantine/core";
+import { Button, Group, PasswordInput, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
@@ -10,13 +10,14 @@ import { useSignOut } from "../../components/AccountMenu";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
-import { describeAgent } from "./agent";
+import { SessionList } from "./SessionList";
 import { submits } from "../../components/submits";
 import classes from "./Account.module.css";
 
@@ -47,33 +48,19 @@ export function AccountScreen() {
             </div>
             <div className={classes.form}>
               <Name key={me.user.name} name={me.user.name} />
-              <dl className={classes.facts}>
-                <dt>Email</dt>
-                <dd>
-                  <bdi>{me.user.email}</bdi>
-                  {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
-                </dd>
-                <dt>Roles</dt>
-                <dd>
-                  {me.roles?.length ? (
-                    me.roles.map((role) => (
-                      <Badge key={role} color="gray" mr={4}>
-                        {role}
-                      </Badge>
-                    ))
-                  ) : (
-                    <span className="dim">none; somebody who may update users can give you one</span>
-                  )}
-                </dd>
-                <dt>User id</dt>
-                <dd>
-                  <Id id={me.user.id} />
-                </dd>
-                <dt>Since</dt>
-                <dd>
-                  <Time at={me.user.createdAt} />
-                </dd>
-              </dl>
+              <FactList
+                facts={{
+                  Email: (
+                    <>
+                      <bdi>{me.user.email}</bdi>
+                      {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
+                    </>
+                  ),
+                  Roles: me.roles?.length ? <bdi>{me.roles.join(", ")}</bdi> : <span className="dim">none; somebody who may update users can give you one</span>,
+                  "User id": <Id id={me.user.id} />,
+                  Since: <Time at={me.user.createdAt} />,
+                }}
+              />
             </div>
           </section>
           {!me.user.isAnonymous && (
@@ -133,7 +120,7 @@ function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: bool
     },
   });
   return (
-    <div className={classes.confirmation}>
+    <Group gap="4px 12px" mt="xs">
       <StatusBadge tone={isConfirmed ? "ok" : "off"} plain>
         {isConfirmed ? "confirmed" : "not confirmed"}
       </StatusBadge>
@@ -142,7 +129,7 @@ function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: bool
           Send a link to confirm
         </Button>
       )}
-    </div>
+    </Group>
   );
 }
 
@@ -209,34 +196,10 @@ function Sessions() {
   if (sessions.isError) return <ErrorNotice error={sessions.error} onRetry={() => void sessions.refetch()} />;
   if (sessions.data === undefined) return <SkeletonLines lines={2} />;
   const others = sessions.data.filter(({ current }) => !current).length;
+  const newestFirst = sessions.data.toSorted((one, other) => Number(other.current) - Number(one.current) || other.updatedAt.localeCompare(one.updatedAt));
   return (
     <div className={classes.form}>
-      <ul className={classes.sessions}>
-        {[...sessions.data]
-          .sort((one, other) => Number(other.current) - Number(one.current) || other.updatedAt.localeCompare(one.updatedAt))
-          .map((session) => (
-            <li key={session.id}>
-              <div>
-                <div>
-                  <bdi>{describeAgent(session.userAgent)}</bdi>
-                  {session.current && (
-                    <Badge color="green" ml={8}>
-                      this one
-                    </Badge>
-                  )}
-                </div>
-                <div className="dim">
-                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
-                </div>
-              </div>
-              {!session.current && (
-                <Button variant="default" size="compact-xs" onClick={() => revoke.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
-                  End
-                </Button>
-              )}
-            </li>
-          ))}
-      </ul>
+      <SessionList sessions={newestFirst} canEnd={({ current }) => !current} ending={revoke.isPending ? revoke.variables : undefined} onEnd={revoke.mutate} />
       {others > 0 && (
         <div>
           <Button

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { IconUpload } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
@@ -115,14 +115,14 @@ export function InstallBlockScreen() {
             {isUpgrade && <Differences differences={found.differences} />}
             <Declares manifest={found.manifest} />
             {install.error !== null && <ErrorNotice error={install.error} title="The block was not installed" />}
-            <div className={classes.buttons}>
+            <Group gap="sm">
               <Button loading={install.isPending} disabled={found.problems.length > 0 || wrongName} onClick={() => install.mutate()}>
                 {isUpgrade ? (asksForMore(found.newPermissions) ? "Agree and upgrade" : "Upgrade block") : "Agree and install"}
               </Button>
               <Button variant="default" onClick={() => void navigate({ to: "/blocks" })}>
                 Cancel
               </Button>
-            </div>
+            </Group>
           </>
         )}
       </div>

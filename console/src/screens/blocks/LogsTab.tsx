@@ -1,4 +1,4 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Group, Select } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -11,7 +11,6 @@ import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Lines } from "./Lines";
-import classes from "./Blocks.module.css";
 
 const FOLLOW_MS = 1_500;
 const KEPT_MAX = 1_000;
@@ -49,14 +48,14 @@ export function LogsTab({ name }: { name: string }) {
   const find = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next }), replace: true }), [navigate]);
   return (
     <>
-      <div className={classes.logTools}>
+      <Group gap="sm">
         <Select aria-label="Level" placeholder="Every level" clearable data={["error", "warn", "info", "debug", "trace"]} value={level ?? null} onChange={(value) => void navigate({ search: (before) => ({ ...before, level: (value ?? undefined) as typeof level }), replace: true })} w={150} />
         <SettledInput w={240} leftSection={<IconSearch size={14} />} aria-label="Find in the log" placeholder="Find in the log" value={q} onSettled={find} />
         <Button variant="default" leftSection={isFollowing ? <IconPlayerPause size={14} /> : <IconPlayerPlay size={14} />} aria-pressed={!isFollowing} onClick={() => setFollowing(!isFollowing)}>
           {isFollowing ? "Pause" : "Follow"}
         </Button>
         {hasMissed && <StatusBadge tone="warn">lines were dropped before they were read</StatusBadge>}
-      </div>
+      </Group>
       {error !== null && <ErrorNotice error={error} title="The log could not be loaded" onRetry={() => void refetch()} />}
       {lines === undefined ? (
         error === null && <SkeletonRows rows={8} columns={3} />

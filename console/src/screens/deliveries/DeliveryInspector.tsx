@@ -7,6 +7,7 @@ import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -48,44 +49,18 @@ export function DeliveryInspector({ delivery, ...pane }: { delivery: Delivery } 
     >
       <div className={details.body}>
         {retry.error !== null && <ErrorNotice error={retry.error} title="The delivery could not be retried" />}
-        <dl className={details.facts}>
-          <dt>State</dt>
-          <dd>
-            <DeliveryStatus delivery={delivery} />
-          </dd>
-          <dt>Consumer</dt>
-          <dd dir="auto">
-            {webhook === undefined ? <span title={consumer}>{name}</span> : <Link to="/webhooks" search={{ open: webhook }}>{name}</Link>}
-          </dd>
-          <dt>Handler</dt>
-          <dd dir="auto">{handler}</dd>
-          <dt>Event</dt>
-          <dd>
-            <Id id={eventId} />
-          </dd>
-          <dt>Happened</dt>
-          <dd>
-            <Time at={occurredAt} exact />
-          </dd>
-          <dt>Attempts</dt>
-          <dd>{attempts}</dd>
-          {deliveredAt !== null && (
-            <>
-              <dt>Delivered</dt>
-              <dd>
-                <Time at={deliveredAt} exact />
-              </dd>
-            </>
-          )}
-          {nextAttemptAt !== null && state !== "delivered" && (
-            <>
-              <dt>Next attempt</dt>
-              <dd>
-                <Time at={nextAttemptAt} />
-              </dd>
-            </>
-          )}
-        </dl>
+        <FactList
+          facts={{
+            State: <DeliveryStatus delivery={delivery} />,
+            Consumer: <bdi>{webhook === undefined ? <span title={consumer}>{name}</span> : <Link to="/webhooks" search={{ open: webhook }}>{name}</Link>}</bdi>,
+            Handler: <bdi>{handler}</bdi>,
+            Event: <Id id={eventId} />,
+            Happened: <Time at={occurredAt} exact />,
+            Attempts: attempts,
+            Delivered: deliveredAt !== null && <Time at={deliveredAt} exact />,
+            "Next attempt": nextAttemptAt !== null && state !== "delivered" && <Time at={nextAttemptAt} />,
+          }}
+        />
         {state === "delivered" && attempts === 0 && <p className="dim">It was settled without an attempt: the consumer no longer asks for this event, or its maker may not see it.</p>}
         {error !== null && (
           <section>

@@ -1,4 +1,4 @@
-import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -130,10 +130,10 @@ export function DeliveriesScreen() {
           />
           <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers.map((value) => ({ value, label: nameOf(value) }))} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
           <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
-          <div className={classes.times}>
+          <Group gap="sm">
             <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
             <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
-          </div>
+          </Group>
           {shown !== undefined && (
             <span role="status" className="dim">
               {shown.what} {shown.done.toLocaleString("en")} of {shown.of.toLocaleString("en")}

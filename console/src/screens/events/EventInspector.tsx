@@ -7,6 +7,7 @@ import { every } from "../../api/poll";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { Changes } from "../../components/Changes";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
@@ -44,20 +45,7 @@ export function EventInspector({ id, known, ...pane }: { id: string; known?: Liv
         <PartNotLoaded query={query} what="The event" />
       ) : (
         <div className={details.body}>
-          <dl className={details.facts}>
-            <dt>Event</dt>
-            <dd>
-              <Id id={event.id} />
-            </dd>
-            <dt>When</dt>
-            <dd>
-              <Time at={event.occurredAt} exact />
-            </dd>
-            <dt>By</dt>
-            <dd>
-              <Actor id={actorOf(event)} />
-            </dd>
-          </dl>
+          <FactList facts={{ Event: <Id id={event.id} />, When: <Time at={event.occurredAt} exact />, By: <Actor id={actorOf(event)} /> }} />
           {changesOf(event.payload).length > 0 && (
             <section>
               <h3 className={details.head}>Changes</h3>

@@ -69,7 +69,7 @@ function EventLine({ event: { id, topic, payload, occurredAt }, isNew }: { event
   const isRecord = topic.startsWith("data.") && typeof object === "string";
   return (
     <li className={classes.event} data-new={isNew || undefined}>
-      <span className={classes.eventWhat}>
+      <span className={`${classes.eventWhat} ellipsis`}>
         {isRecord ? (
           <>
             <code>{object}</code> {String(op ?? topic.split(".").at(-1))}{" "}

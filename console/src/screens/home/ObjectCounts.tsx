@@ -63,7 +63,7 @@ function ObjectLine({ object: { name, label } }: { object: KnownObject }) {
       <Link to="/data/$object" params={{ object: name }} className={classes.objectLink}>
         <code>{name}</code>
         {label !== undefined && label.toLowerCase().replaceAll(" ", "_") !== name && (
-          <span className="dim" dir="auto">
+          <span className="ellipsis dim" dir="auto">
             {label}
           </span>
         )}

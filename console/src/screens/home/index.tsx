@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useObjects } from "../../api/objects";
@@ -56,10 +56,10 @@ export function HomeScreen() {
           <div className={classes.columns} data-one={!(readsStatus || readsEvents) || undefined}>
             <ObjectCounts objects={objects.data!} />
             {(readsStatus || readsEvents) && (
-              <div className={classes.side}>
+              <Stack gap="lg" miw={0}>
                 <Attention />
                 {readsEvents && <NewestEvents />}
-              </div>
+              </Stack>
             )}
           </div>
         </div>

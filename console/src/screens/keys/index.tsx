@@ -13,6 +13,7 @@ import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Find } from "../../components/Find";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions, neighbours } from "../../components/Inspector";
@@ -148,36 +149,18 @@ function KeyInspector({ apiKey, roleName, ...pane }: { apiKey: ApiKey; roleName:
       <div className={classes.body}>
         {remove.error !== null && <ErrorNotice error={remove.error} />}
         <Suspended by={apiKey.suspended} adopt={canUpdate ? () => api.POST("/api/v1/api-keys/{id}/adopt", { params }) : undefined} onAdopted={refresh} />
-        <dl className={classes.facts}>
-          <dt>State</dt>
-          <dd>
-            <KeyState apiKey={apiKey} />
-          </dd>
-          <dt>Begins with</dt>
-          <dd>
-            <code className="mono">{apiKey.prefix}…</code>
-          </dd>
-          <dt>Role</dt>
-          <dd>
-            <Link to="/roles/$role" params={{ role: apiKey.roleId }} dir="auto">
-              {roleName ?? apiKey.roleId}
-            </Link>
-          </dd>
-          <dt>Of</dt>
-          <dd>
-            <Actor id={apiKey.userId} />
-          </dd>
-          <dt>Made by</dt>
-          <dd>{apiKey.madeBy === null ? <span className="dim">not known</span> : <Actor id={apiKey.madeBy.apiKeyId ?? apiKey.madeBy.userId} />}</dd>
-          <dt>Created</dt>
-          <dd>
-            <Time at={apiKey.createdAt} exact />
-          </dd>
-          <dt>Last used</dt>
-          <dd>{apiKey.lastUsedAt === null ? <span className="dim">never</span> : <Time at={apiKey.lastUsedAt} />}</dd>
-          <dt>Expires</dt>
-          <dd>{apiKey.expiresAt === null ? <span className="dim">never</span> : <Time at={apiKey.expiresAt} exact />}</dd>
-        </dl>
+        <FactList
+          facts={{
+            State: <KeyState apiKey={apiKey} />,
+            "Begins with": <code className="mono">{apiKey.prefix}…</code>,
+            Role: <Link to="/roles/$role" params={{ role: apiKey.roleId }} dir="auto">{roleName ?? apiKey.roleId}</Link>,
+            Of: <Actor id={apiKey.userId} />,
+            "Made by": apiKey.madeBy === null ? <span className="dim">not known</span> : <Actor id={apiKey.madeBy.apiKeyId ?? apiKey.madeBy.userId} />,
+            Created: <Time at={apiKey.createdAt} exact />,
+            "Last used": apiKey.lastUsedAt === null ? <span className="dim">never</span> : <Time at={apiKey.lastUsedAt} />,
+            Expires: apiKey.expiresAt === null ? <span className="dim">never</span> : <Time at={apiKey.expiresAt} exact />,
+          }}
+        />
       </div>
     </Inspector>
   );

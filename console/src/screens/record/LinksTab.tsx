@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Tooltip } from "@mantine/core";
+import { ActionIcon, Button } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight, IconPlus, IconUnlink } from "@tabler/icons-react";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -118,16 +118,15 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
               related={each}
               action={
                 mayLink && (
-                  <Tooltip label="Remove the link">
-                    <ActionIcon
-                      aria-label={`Remove the link to ${each.label ?? each.id}`}
-                      onClick={() => {
-                        change.mutate({ to: "remove", ids: [each.id] }, { onSuccess: () => told(`The link to “${each.label ?? each.id}” is removed. The ${targetLabel} stays.`) });
-                      }}
-                    >
-                      <IconUnlink size={15} />
-                    </ActionIcon>
-                  </Tooltip>
+                  <ActionIcon
+                    data-tip="Remove the link"
+                    aria-label={`Remove the link to ${each.label ?? each.id}`}
+                    onClick={() => {
+                      change.mutate({ to: "remove", ids: [each.id] }, { onSuccess: () => told(`The link to “${each.label ?? each.id}” is removed. The ${targetLabel} stays.`) });
+                    }}
+                  >
+                    <IconUnlink size={15} />
+                  </ActionIcon>
                 )
               }
             />

@@ -1,4 +1,4 @@
-import { ActionIcon, Tooltip, UnstyledButton } from "@mantine/core";
+import { ActionIcon, UnstyledButton } from "@mantine/core";
 import { IconArrowsMaximize, IconTrash } from "@tabler/icons-react";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -64,21 +64,18 @@ function LoadedPanel(props: RecordPanelProps & { shape: RecordShape; query: UseQ
       actions={
         <>
           {mayDelete && (
-            <Tooltip label="Delete">
-              <ActionIcon
-                aria-label="Delete the record"
-                loading={isRemoving}
-                onClick={() => startRemoval({ shape, id, label, etag: editing.draft.base?.etag ?? null, onGone: () => (editing.discard(), onClose()), onBack: () => onOpen?.(id) })}
-              >
-                <IconTrash size={16} />
-              </ActionIcon>
-            </Tooltip>
-          )}
-          <Tooltip label="Open the page">
-            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <RecordLink object={object} id={id} {...rest} />}>
-              <IconArrowsMaximize size={16} />
+            <ActionIcon
+              data-tip="Delete"
+              aria-label="Delete the record"
+              loading={isRemoving}
+              onClick={() => startRemoval({ shape, id, label, etag: editing.draft.base?.etag ?? null, onGone: () => (editing.discard(), onClose()), onBack: () => onOpen?.(id) })}
+            >
+              <IconTrash size={16} />
             </ActionIcon>
-          </Tooltip>
+          )}
+          <ActionIcon data-tip="Open the page" aria-label="Open the page of the record" renderRoot={(rest) => <RecordLink object={object} id={id} {...rest} />}>
+            <IconArrowsMaximize size={16} />
+          </ActionIcon>
         </>
       }
       footer={

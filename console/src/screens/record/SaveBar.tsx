@@ -1,4 +1,4 @@
-import { Button, Kbd, Tooltip } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useHotkeys } from "../../components/useHotkeys";
 import { useCountdown } from "../../components/ErrorState";
 import { isApiError } from "../../api/errors";
@@ -36,11 +36,9 @@ export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Sav
           {more.label}
         </Button>
       )}
-      <Tooltip label={<Kbd>Ctrl S</Kbd>}>
-        <Button onClick={onSave} loading={isSaving} disabled={isWaiting || blocked !== undefined}>
-          {isWaiting ? `${saveLabel} (${wait} s)` : saveLabel}
-        </Button>
-      </Tooltip>
+      <Button data-tip="Ctrl S" onClick={onSave} loading={isSaving} disabled={isWaiting || blocked !== undefined}>
+        {isWaiting ? `${saveLabel} (${wait} s)` : saveLabel}
+      </Button>
     </div>
   );
 }

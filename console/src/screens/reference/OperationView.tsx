@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button, Group, TextInput } from "@mantine/core";
 import { IconArrowLeft } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -103,13 +103,13 @@ export function OperationView({ operation, document }: { operation: Operation; d
           </details>
         </section>
       )}
-      <div className={classes.send}>
+      <Group gap="sm">
         <Button onClick={() => void ask()} loading={send.isPending} disabled={isMissing || isBodyWrong || isStream || (body !== null && !takesJson)}>
           Send {method}
         </Button>
         <CopyAs request={{ method, path: target, ...(takesJson && bodyValue !== undefined ? { body: bodyValue } : {}) }} />
         {isStream && <span className="dim">Streams do not end: open it with curl.</span>}
-      </div>
+      </Group>
       {send.error !== null && <ErrorNotice error={send.error} />}
       {send.data !== undefined && (
         <section aria-live="polite">

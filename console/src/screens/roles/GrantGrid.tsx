@@ -1,4 +1,4 @@
-import { Button, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
+import { Button, Group, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
 import { upperFirst } from "@mantine/hooks";
 import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -43,14 +43,14 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
   const heads = useRef(new Map<string, HTMLButtonElement>());
   return (
     <>
-      <div className={classes.top}>
+      <Group gap="8px 16px">
         <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
             // Closes the edited row. If the search hid it and showed it again, it would take the focus from the search.
             setEdited(null);
             onSearch(currentTarget.value);
           }} />
         {aside}
-      </div>
+      </Group>
       <RightsMatrix
         label="Grants"
         resources={drawn}

@@ -11,10 +11,11 @@ import type { Grant } from "../../api/types";
 import { useViewAs, viewAs } from "../../api/view-as";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
-import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { NotLoaded } from "../../components/DataTable";
+import { ErrorNotice } from "../../components/ErrorState";
 import { Menu } from "../../components/floating";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
+import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { later } from "../../components/later";
 import { told } from "../../components/toast";
 import { usersQuery } from "../users/users";
@@ -71,7 +72,7 @@ export function RoleScreen() {
   if (role === undefined || shown === undefined)
     return (
       <Page title="Role" crumbs={[{ label: "Roles", link: linkOptions({ to: "/roles" }) }]}>
-        {query.error === null ? <SkeletonRows rows={12} columns={6} /> : <ErrorState error={query.error} title="The role could not be loaded" onRetry={() => void query.refetch()} />}
+        <NotLoaded query={query} what="The role" rows={12} />
       </Page>
     );
   const onChange = canUpdate && role.name !== "admin" ? setGrants : undefined;
@@ -158,11 +159,7 @@ export function RoleScreen() {
         {tab === "explain" && <Explain role={id} choice={choice} isChanged={isChanged} readsUsers={readsUsers} onChoose={(chosen) => void navigate({ search: { tab: "explain", ...chosen }, replace: true })} />}
         {tab === "users" &&
           (users.data === undefined ? (
-            users.error === null ? (
-              <SkeletonRows rows={6} columns={2} />
-            ) : (
-              <ErrorNotice error={users.error} title="The users could not be loaded" onRetry={() => void users.refetch()} />
-            )
+            <PartNotLoaded query={users} what="The users" />
           ) : users.data.data.length === 0 ? (
             <p className="dim">{role.name === "public" ? "Everybody has this role, also without an account." : role.name === "anonymous" ? "Every guest has this role." : "No user has this role."}</p>
           ) : (

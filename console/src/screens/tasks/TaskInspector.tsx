@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -152,11 +152,11 @@ function Runs({ task }: { task: Task }) {
 
 function RunDetail({ run: { startedAt, finishedAt, result, error } }: { run: Run }) {
   return (
-    <div className={classes.detail}>
+    <Stack gap="sm" pb="md">
       {finishedAt !== null && <p className="dim">took {(new Date(finishedAt).getTime() - new Date(startedAt).getTime()).toLocaleString("en")} ms</p>}
       {error !== null && <JsonView label="Error" value={error} />}
       {result !== null && <JsonView label="Result" value={result} />}
       {error === null && result === null && <p className="dim">Nothing to show: it answered nothing, or you may not call its action.</p>}
-    </div>
+    </Stack>
   );
 }

@@ -10,6 +10,7 @@ import type { User } from "../../api/types";
 import { USERS } from "../../api/users-object";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -17,7 +18,7 @@ import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { PartNotLoaded } from "../../components/PartNotLoaded";
 import { dependentsOf, linksOf, sentences } from "../record/dependents";
-import { describeAgent } from "../account/agent";
+import { SessionList } from "../account/SessionList";
 import { HandOver } from "./HandOver";
 import { PasswordLink } from "./PasswordLink";
 import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./users";
@@ -110,40 +111,33 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
           {error !== null && <ErrorNotice error={error} />}
           {reset.data !== undefined && <PasswordLink key={reset.data.link} link={reset.data} email={user.email} />}
           {ownsThings !== undefined && <HandOver error={ownsThings} user={user} isPending={remove.isPending} onChoose={(query) => remove.mutate(query)} />}
-          <dl className={classes.facts}>
-            <dt>Email</dt>
-            <dd dir="auto">{user.email}</dd>
-            <dt>State</dt>
-            <dd>
-              <StatusBadge tone={user.banned ? "bad" : user.isAnonymous ? "off" : "ok"} plain>
-                {user.banned ? "banned" : user.isAnonymous ? "guest" : "active"}
-              </StatusBadge>
-              {isMyself && <span className="dim"> this is you</span>}
-            </dd>
-            <dt>Id</dt>
-            <dd>
-              <Id id={user.id} />
-            </dd>
-            <dt>Created</dt>
-            <dd>
-              <Time at={user.createdAt} exact />
-            </dd>
-            {isReferredTo && (
-              <>
-                <dt>Records</dt>
-                <dd>
-                  <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>
-                    What refers to this user
-                  </Link>
-                </dd>
-              </>
-            )}
-          </dl>
+          <FactList
+            facts={{
+              Email: <bdi>{user.email}</bdi>,
+              State: (
+                <>
+                  <UserState user={user} />
+                  {isMyself && <span className="dim"> this is you</span>}
+                </>
+              ),
+              Id: <Id id={user.id} />,
+              Created: <Time at={user.createdAt} exact />,
+              Records: isReferredTo && <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>What refers to this user</Link>,
+            }}
+          />
           <Roles user={user} canUpdate={canUpdate} />
           <Sessions user={user} canUpdate={canUpdate} />
         </div>
       )}
     </Inspector>
+  );
+}
+
+export function UserState({ user: { banned, isAnonymous } }: { user: User }) {
+  return (
+    <StatusBadge tone={banned ? "bad" : isAnonymous ? "off" : "ok"} plain>
+      {banned ? "banned" : isAnonymous ? "guest" : "active"}
+    </StatusBadge>
   );
 }
 
@@ -235,26 +229,7 @@ function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
       ) : sessions.length === 0 ? (
         <p className="dim">Not signed in anywhere.</p>
       ) : (
-        <ul className={classes.list}>
-          {sessions.map((session) => (
-            <li key={session.id}>
-              <span className={classes.session}>
-                <bdi className={classes.agent} title={session.userAgent ?? undefined}>
-                  {describeAgent(session.userAgent)}
-                </bdi>
-                <span className="dim">
-                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
-                  {session.current && " · this session"}
-                </span>
-              </span>
-              {canUpdate && (
-                <Button variant="subtle" size="compact-xs" loading={end.isPending && end.variables === session.id} onClick={() => end.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
-                  End
-                </Button>
-              )}
-            </li>
-          ))}
-        </ul>
+        <SessionList sessions={sessions} canEnd={() => canUpdate} ending={end.isPending ? end.variables : undefined} onEnd={end.mutate} />
       )}
     </section>
   );

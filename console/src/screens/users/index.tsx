@@ -14,10 +14,9 @@ import { Initials } from "../../components/Initials";
 import { neighbours } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SettledInput } from "../../components/SettledInput";
-import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { NewUser } from "./NewUser";
-import { UserInspector } from "./UserInspector";
+import { UserInspector, UserState } from "./UserInspector";
 import { PAGE, rolesQuery, usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
@@ -124,24 +123,6 @@ const COLUMNS: Column<User>[] = [
   },
   { id: "email", header: "Email", width: 260, cell: ({ email }) => <bdi>{email}</bdi> },
   { id: "roles", header: "Roles", width: 240, cell: ({ roles }) => (roles.length === 0 ? <span className="dim">none</span> : <bdi>{roles.map(({ name }) => name).join(", ")}</bdi>) },
-  {
-    id: "state",
-    header: "State",
-    width: 120,
-    cell: ({ banned, isAnonymous }) =>
-      banned ? (
-        <StatusBadge tone="bad" plain>
-          banned
-        </StatusBadge>
-      ) : isAnonymous ? (
-        <StatusBadge tone="off" plain>
-          guest
-        </StatusBadge>
-      ) : (
-        <StatusBadge tone="ok" plain>
-          active
-        </StatusBadge>
-      ),
-  },
+  { id: "state", header: "State", width: 120, cell: (user) => <UserState user={user} /> },
   { id: "created", header: "Created", width: 130, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];

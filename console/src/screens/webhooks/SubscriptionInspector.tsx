@@ -8,6 +8,7 @@ import { isJsonObject, readJson } from "../../api/json";
 import { useCan } from "../../api/session";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { FormInspector } from "../../components/FormInspector";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
@@ -62,14 +63,13 @@ export function SubscriptionInspector({ consumer }: { consumer: string }) {
         <div className={classes.body}>
           {remove.error !== null && <ErrorNotice error={remove.error} />}
           <Suspended by={subscription.suspended} adopt={canUpdate ? () => api.POST("/api/v1/events/subscriptions/{consumer}/adopt", { params }) : undefined} onAdopted={refresh} />
-          <dl className={classes.facts}>
-            <dt>Topic</dt>
-            <dd className="mono">{subscription.event}</dd>
-            <dt>Handler</dt>
-            <dd className="mono">{subscription.handler}</dd>
-            <dt>Delivered</dt>
-            <dd>{subscription.perInstance ? "to each instance" : "once, by one of all instances"}</dd>
-          </dl>
+          <FactList
+            facts={{
+              Topic: <span className="mono">{subscription.event}</span>,
+              Handler: <span className="mono">{subscription.handler}</span>,
+              Delivered: subscription.perInstance ? "to each instance" : "once, by one of all instances",
+            }}
+          />
           <section>
             <h3 className={classes.head}>Configuration</h3>
             <JsonView value={subscription.config} label="Configuration" />

@@ -11,6 +11,7 @@ import type { Webhook } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
+import { FactList } from "../../components/FactList";
 import { FormInspector } from "../../components/FormInspector";
 import { Id } from "../../components/Id";
 import { Inspector, type PaneActions, neighbours } from "../../components/Inspector";
@@ -192,20 +193,7 @@ function Details({ webhook, ...pane }: { webhook: Webhook } & PaneActions) {
         {webhook.source !== null && <p className="dim">The block {webhook.source.slice("block:".length)} declares it, and changes it when it is upgraded.</p>}
         <WebhookForm draft={draft} onChange={setDraft} errorOf={(field) => messageAt(save.error, field)} disabled={!canUpdate} />
         {loses && <p className="dim">Header values do not follow a webhook to another URL: type them again.</p>}
-        <dl className={classes.facts}>
-          <dt>Enabled</dt>
-          <dd>
-            <Enabled webhook={webhook} disabled={!canSwitch} />
-          </dd>
-          <dt>Id</dt>
-          <dd>
-            <Id id={webhook.id} />
-          </dd>
-          <dt>Created</dt>
-          <dd>
-            <Time at={webhook.createdAt} exact />
-          </dd>
-        </dl>
+        <FactList facts={{ Enabled: <Enabled webhook={webhook} disabled={!canSwitch} />, Id: <Id id={webhook.id} />, Created: <Time at={webhook.createdAt} exact /> }} />
         <Link to="/deliveries" search={{ consumer: consumerOf(webhook.id) }}>
           Its deliveries
         </Link>

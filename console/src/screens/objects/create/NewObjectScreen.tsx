@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Checkbox, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Checkbox, TextInput } from "@mantine/core";
 import { IconAdjustments, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
@@ -269,18 +269,14 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                 <Checkbox className={classes.checkCell} aria-label="Required" label="Required" checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
                 <Checkbox className={classes.checkCell} aria-label="Unique" label="Unique" checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
                 <span className={classes.ruleCell}>
-                  <Tooltip label={`All rules of this ${typeInfo(field.type).label.toLowerCase()} field`}>
-                    <Button variant="subtle" color="gray" size="compact-xs" leftSection={<IconAdjustments size={14} />} onClick={() => onMore(key)} aria-label={`Rules of ${field.name === "" ? `field ${index + 1}` : field.name}`}>
-                      {isWordless ? "Rules" : ""}
-                    </Button>
-                  </Tooltip>
+                  <Button data-tip={`All rules of this ${typeInfo(field.type).label.toLowerCase()} field`} variant="subtle" color="gray" size="compact-xs" leftSection={<IconAdjustments size={14} />} onClick={() => onMore(key)} aria-label={`Rules of ${field.name === "" ? `field ${index + 1}` : field.name}`}>
+                    {isWordless ? "Rules" : ""}
+                  </Button>
                   {!isWordless && <RuleChips field={{ ...field, required: false, isUnique: false }} />}
                 </span>
-                <Tooltip label="Remove">
-                  <ActionIcon aria-label={`Remove ${field.name === "" ? `field ${index + 1}` : field.name}`} onClick={() => change((now) => ({ ...now, added: now.added.filter((each) => each.key !== key), uniqueTogether: now.uniqueTogether?.filter((group) => !group.includes(key)) ?? null, indexes: now.indexes?.filter((group) => !group.includes(key)) ?? null }))}>
-                    <IconX size={15} />
-                  </ActionIcon>
-                </Tooltip>
+                <ActionIcon data-tip="Remove" aria-label={`Remove ${field.name === "" ? `field ${index + 1}` : field.name}`} onClick={() => change((now) => ({ ...now, added: now.added.filter((each) => each.key !== key), uniqueTogether: now.uniqueTogether?.filter((group) => !group.includes(key)) ?? null, indexes: now.indexes?.filter((group) => !group.includes(key)) ?? null }))}>
+                  <IconX size={15} />
+                </ActionIcon>
                 {sentence !== undefined && (field.name !== "" || tried) && <span className={classes.rowError}><Ticked text={sentence} /></span>}
               </div>
             );
@@ -307,33 +303,23 @@ function MoreRules({ state, row, onClose }: { state: ObjectDraft; row: DraftFiel
 /** The addresses of the object and an example of a first request, with the names typed so far. */
 function Preview({ name, fields }: { name: string; fields: DraftField[] }) {
   const body = Object.fromEntries(fields.filter(({ field }) => field.name !== "").slice(0, 4).map(({ field }) => [field.name, sample(field.type, field.options)]));
+  const gets = {
+    REST: `\`/api/v1/data/${name}\``,
+    GraphQL: `\`${name}\`, \`create_${name}\``,
+    MCP: `\`query_data\` of \`${name}\``,
+    Events: `\`data.${name}.created\``,
+  };
   return (
     <>
       <ul className={classes.gets}>
-        <li>
-          <b>REST</b>
-          <span>
-            <code>/api/v1/data/{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>GraphQL</b>
-          <span>
-            <code>{name}</code>, <code>create_{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>MCP</b>
-          <span>
-            <code>query_data</code> of <code>{name}</code>
-          </span>
-        </li>
-        <li>
-          <b>Events</b>
-          <span>
-            <code>data.{name}.created</code>
-          </span>
-        </li>
+        {Object.entries(gets).map(([surface, text]) => (
+          <li key={surface}>
+            <b>{surface}</b>
+            <span>
+              <Ticked text={text} />
+            </span>
+          </li>
+        ))}
       </ul>
       <CodeBlock code={asCurl({ method: "POST", path: `/api/v1/data/${name}`, body: Object.keys(body).length === 0 ? { title: "Buy milk" } : body })} label="The first record with curl" />
     </>

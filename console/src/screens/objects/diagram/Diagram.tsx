@@ -1,4 +1,4 @@
-import { ActionIcon, Button, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, TextInput } from "@mantine/core";
 import { IconDownload, IconFocusCentered, IconLayoutGrid, IconZoomIn, IconZoomOut } from "@tabler/icons-react";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type NodeChange, Panel, Position, ReactFlow, ReactFlowProvider, applyNodeChanges, useReactFlow } from "@xyflow/react";
@@ -221,16 +221,12 @@ function Drawn({ schema }: { schema: Schema }) {
           </datalist>
         </Panel>
         <Panel position="top-right" className={classes.tools}>
-          <Tooltip label="Arrange all by their relations. Your own places are given up.">
-            <Button variant="default" leftSection={<IconLayoutGrid size={14} />} onClick={arrange}>
-              Arrange
-            </Button>
-          </Tooltip>
-          <Tooltip label="Save as SVG">
-            <Button variant="default" leftSection={<IconDownload size={14} />} onClick={exportSvg}>
-              SVG
-            </Button>
-          </Tooltip>
+          <Button data-tip="Arrange all by their relations. Your own places are given up." variant="default" leftSection={<IconLayoutGrid size={14} />} onClick={arrange}>
+            Arrange
+          </Button>
+          <Button data-tip="Save as SVG" variant="default" leftSection={<IconDownload size={14} />} onClick={exportSvg}>
+            SVG
+          </Button>
         </Panel>
         <Panel position="bottom-right" className={classes.tools}>
           {(
@@ -240,11 +236,9 @@ function Drawn({ schema }: { schema: Schema }) {
               ["Show all (0)", IconFocusCentered, fit],
             ] as const
           ).map(([label, Icon, act]) => (
-            <Tooltip key={label} label={label} position="left">
-              <ActionIcon variant="default" aria-label={label} onClick={act}>
-                <Icon size={16} />
-              </ActionIcon>
-            </Tooltip>
+            <ActionIcon key={label} data-tip={label} variant="default" aria-label={label} onClick={act}>
+              <Icon size={16} />
+            </ActionIcon>
           ))}
         </Panel>
         <Panel position="bottom-left" className={classes.hint}>

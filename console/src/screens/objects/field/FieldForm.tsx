@@ -1,4 +1,4 @@
-import { Switch, TextInput, Textarea } from "@mantine/core";
+import { Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useId } from "react";
 import { isTextType } from "../../../api/field-rules";
 import { type JsonValue, readNumber } from "../../../api/json";
@@ -36,7 +36,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
   const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
   const scale = defaultScale(type);
   return (
-    <div className={classes.form}>
+    <Stack gap="lg">
       <TextInput
         label="Name"
         value={field.name}
@@ -135,7 +135,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
         id={`${id}-description`}
         dir="auto"
       />
-    </div>
+    </Stack>
   );
 }
 

@@ -12,7 +12,7 @@ export interface PatternInputProps {
 
 /**
  * The pattern of a text field, with an input to test it. "Try a value" below lets the server check all rules. It is a plain input, because
- * Chromium adds an inline style when a person types over selected text in the code editor, and the content security policy refuses that.
+ * a pattern is one line, and the code editor is one for JSON.
  */
 export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
   const [sample, setSample] = useState("");

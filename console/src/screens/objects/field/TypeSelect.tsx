@@ -4,6 +4,7 @@
  */
 import { Combobox, TextInput, useCombobox } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useState } from "react";
+import { typing } from "../../../components/typing";
 import { FIELD_TYPES, type FieldTypeInfo, isKnownType, typeInfo, typesLike } from "../model/fieldTypes";
 import classes from "./FieldForm.module.css";
 import type { FieldType } from "../../../api/types";
@@ -77,20 +78,7 @@ export function TypeSelect({ type, onChange, label, "aria-label": ariaLabel, err
           leftSection={isKnownType(type) ? <Icon size={15} stroke={1.75} aria-hidden="true" /> : undefined}
           rightSection={<Combobox.Chevron />}
           rightSectionPointerEvents="none"
-          value={typed ?? type}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => {
-            box.resetSelectedOption();
-            setTyped(event.currentTarget.value);
-            box.openDropdown();
-          }}
-          onClick={(event) => {
-            box.openDropdown();
-            // Selects the text, so that typing replaces it.
-            if (typed === null) event.currentTarget.select();
-          }}
-          onFocus={(event) => event.currentTarget.select()}
+          {...typing(box, typed, type, setTyped)}
           onBlur={leave}
           onKeyDown={keyDown}
         />

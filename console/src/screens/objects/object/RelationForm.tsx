@@ -1,4 +1,4 @@
-import { Select, Switch, TextInput } from "@mantine/core";
+import { Select, Stack, Switch, TextInput } from "@mantine/core";
 import { useId } from "react";
 import { USERS, oneOf } from "../../../api/users-object";
 import { SELF } from "../model/draft";
@@ -41,7 +41,7 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
   const { column } = relationKeys(named);
   const onDelete = definition.onDelete ?? defaultOnDelete(definition);
   return (
-    <div className={classes.form}>
+    <Stack gap="lg" pt="xs" px="md" pb="lg">
       <div className={classes.formRow}>
         <Select
           label="Other object"
@@ -109,7 +109,7 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
         />
       )}
       {definition.target !== "" && definition.name !== "" && <RelationKeys relation={named} />}
-    </div>
+    </Stack>
   );
 }
 

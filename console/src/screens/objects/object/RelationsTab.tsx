@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Tooltip } from "@mantine/core";
+import { ActionIcon, Button } from "@mantine/core";
 import { IconArrowBackUp, IconPlus, IconTrash, IconX } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { USERS } from "../../../api/users-object";
@@ -88,17 +88,13 @@ function KnownRelation({ state, relation: { key, definition, state: is }, canRem
         </h2>
         {canRemove &&
           (dropped ? (
-            <Tooltip label="Keep the relation">
-              <ActionIcon aria-label={`Keep the relation ${definition.name}`} onClick={() => change((now) => ({ ...now, relationsDropped: now.relationsDropped.filter((id) => id !== key) }))}>
-                <IconArrowBackUp size={16} />
-              </ActionIcon>
-            </Tooltip>
+            <ActionIcon data-tip="Keep the relation" aria-label={`Keep the relation ${definition.name}`} onClick={() => change((now) => ({ ...now, relationsDropped: now.relationsDropped.filter((id) => id !== key) }))}>
+              <IconArrowBackUp size={16} />
+            </ActionIcon>
           ) : (
-            <Tooltip label="Remove the relation">
-              <ActionIcon aria-label={`Remove the relation ${definition.name}`} onClick={() => change((now) => ({ ...now, relationsDropped: [...now.relationsDropped, key] }))}>
-                <IconTrash size={16} />
-              </ActionIcon>
-            </Tooltip>
+            <ActionIcon data-tip="Remove the relation" aria-label={`Remove the relation ${definition.name}`} onClick={() => change((now) => ({ ...now, relationsDropped: [...now.relationsDropped, key] }))}>
+              <IconTrash size={16} />
+            </ActionIcon>
           ))}
       </div>
       <div className={classes.cardBody}>
@@ -132,21 +128,20 @@ function NewRelation({ state, relation: { key, definition, problem } }: { state:
             new
           </StatusBadge>
         </h2>
-        <Tooltip label="Remove">
-          <ActionIcon
-            aria-label={`Remove the new relation ${definition.name}`}
-            onClick={() =>
-              change((now) => ({
-                ...now,
-                relationsAdded: now.relationsAdded.filter((each) => each.key !== key),
-                uniqueTogether: now.uniqueTogether?.filter((group) => !group.includes(key)) ?? null,
-                indexes: now.indexes?.filter((group) => !group.includes(key)) ?? null,
-              }))
-            }
-          >
-            <IconX size={16} />
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon
+          data-tip="Remove"
+          aria-label={`Remove the new relation ${definition.name}`}
+          onClick={() =>
+            change((now) => ({
+              ...now,
+              relationsAdded: now.relationsAdded.filter((each) => each.key !== key),
+              uniqueTogether: now.uniqueTogether?.filter((group) => !group.includes(key)) ?? null,
+              indexes: now.indexes?.filter((group) => !group.includes(key)) ?? null,
+            }))
+          }
+        >
+          <IconX size={16} />
+        </ActionIcon>
       </div>
       <RelationForm
         object={state.draft.name}

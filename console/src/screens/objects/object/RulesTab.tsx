@@ -1,4 +1,4 @@
-import { ActionIcon, Button, MultiSelect, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, MultiSelect } from "@mantine/core";
 import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { messageOf } from "../../../api/errors";
 import { Effect } from "../change/Effect";
@@ -113,11 +113,9 @@ function GroupList({ title, text, one, groups, columnsMin, state: { draft }, can
                   <code className="mono">{names}</code>
                 )}
                 {canUpdate && (
-                  <Tooltip label="Remove">
-                    <ActionIcon aria-label={`Remove the ${one} of ${names === "" ? "no columns" : names}`} onClick={() => onChange(groups.filter((_, index) => index !== place))}>
-                      <IconTrash size={16} />
-                    </ActionIcon>
-                  </Tooltip>
+                  <ActionIcon data-tip="Remove" aria-label={`Remove the ${one} of ${names === "" ? "no columns" : names}`} onClick={() => onChange(groups.filter((_, index) => index !== place))}>
+                    <IconTrash size={16} />
+                  </ActionIcon>
                 )}
               </li>
             );

@@ -1,4 +1,4 @@
-import { Button, TextInput, Textarea } from "@mantine/core";
+import { Button, Stack, Textarea, TextInput } from "@mantine/core";
 import { DropObject } from "./DropObject";
 import type { ObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";
@@ -7,7 +7,7 @@ import classes from "./Objects.module.css";
 export function SettingsTab({ state, canUpdate, canDelete, onDeleted }: { state: ObjectDraft; canUpdate: boolean; canDelete: boolean; onDeleted: () => void }) {
   return (
     <div className={classes.scroll}>
-      <div className={classes.stack}>
+      <Stack gap="lg">
         <ObjectTexts state={state} canUpdate={canUpdate} />
         <TextInput label="Name" value={state.draft.name} readOnly description="The name of an object stays: addresses, permissions and events are named by it. Give it a label to show people another." classNames={{ input: "mono" }} />
         {canDelete && (
@@ -23,7 +23,7 @@ export function SettingsTab({ state, canUpdate, canDelete, onDeleted }: { state:
             </DropObject>
           </section>
         )}
-      </div>
+      </Stack>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Loader, Switch, TextInput } from "@mantine/core";
+import { Button, Group, Loader, Switch, TextInput } from "@mantine/core";
 import { IconCircleCheck, IconCircleX, IconMinus } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -114,12 +114,12 @@ export function TemplatePanel({ template: original, taken }: { template: Templat
           title={done.size === 0 ? "Nothing was made" : `${quantity(done.size, "step")} of ${steps.length} ${done.size === 1 ? "is" : "are"} done, the others are not`}
         />
       )}
-      <div className={classes.foot}>
+      <Group gap="sm" mt="xl">
         <Button onClick={() => void make()} disabled={clashes.length > 0 || prefixProblem !== undefined} loading={running !== null}>
           {failure === null ? `Create ${quantity(template.objects.length, "object")}` : "Go on from there"}
         </Button>
         <CopySteps steps={steps.filter((step): step is TemplateStep & { request: NonNullable<TemplateStep["request"]> } => step.request !== undefined)} />
-      </div>
+      </Group>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** The editor of one value, for the type of its column. It only shows the value. The name, the rules and the errors are outside of it. */
-import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, Tooltip, UnstyledButton } from "@mantine/core";
+import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, UnstyledButton } from "@mantine/core";
 import { IconArrowUpRight, IconRefresh, IconStar, IconStarFilled } from "@tabler/icons-react";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { boundsOf, defaultText, isNumberType, mayHaveLines } from "../../../api/field-rules";
@@ -142,11 +142,9 @@ function LineEditor(props: FieldEditorProps) {
         onChange={(event) => onChange(event.currentTarget.value === "" ? emptied(value) : event.currentTarget.value)}
       />
       {isLink && compact !== true && (
-        <Tooltip label="Open the address">
-          <ActionIcon component="a" href={text} target="_blank" rel="noreferrer noopener" aria-label={`Open ${column.name}`}>
-            <IconArrowUpRight size={15} />
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon data-tip="Open the address" component="a" href={text} target="_blank" rel="noreferrer noopener" aria-label={`Open ${column.name}`}>
+          <IconArrowUpRight size={15} />
+        </ActionIcon>
       )}
     </div>
   );
@@ -281,11 +279,9 @@ function UuidEditor(props: FieldEditorProps) {
         onChange={(event) => onChange(event.currentTarget.value.trim() === "" ? emptied(value) : event.currentTarget.value.trim())}
       />
       {compact !== true && disabled !== true && (
-        <Tooltip label="Generate a random id">
-          <ActionIcon aria-label={`Generate ${column.name}`} onClick={() => onChange(randomUuid())}>
-            <IconRefresh size={15} />
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon data-tip="Generate a random id" aria-label={`Generate ${column.name}`} onClick={() => onChange(randomUuid())}>
+          <IconRefresh size={15} />
+        </ActionIcon>
       )}
     </div>
   );

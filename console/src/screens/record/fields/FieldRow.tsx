@@ -1,4 +1,4 @@
-import { Tooltip, UnstyledButton } from "@mantine/core";
+import { UnstyledButton } from "@mantine/core";
 import { memo, useId, useRef } from "react";
 import { defaultText, rulesOf } from "../../../api/field-rules";
 import { type Column, columnLabel } from "../../../api/record-shape";
@@ -54,11 +54,9 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
           {column.label !== undefined && column.label !== column.name && <code className="mono">{column.name}</code>}
           {column.reference === undefined ? column.type : column.reference.target}
           {mayBeNull && (
-            <Tooltip label={unset ? `Set ${column.name} to null instead of its default` : `Set ${column.name} to null`}>
-              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`set null: ${column.name}`}>
-                set null
-              </UnstyledButton>
-            </Tooltip>
+            <UnstyledButton data-tip={unset ? `Set ${column.name} to null instead of its default` : `Set ${column.name} to null`} className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`set null: ${column.name}`}>
+              set null
+            </UnstyledButton>
           )}
         </span>
       </div>

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Popover, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Popover, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { messageOf } from "../../../api/errors";
 import { readNumber } from "../../../api/json";
@@ -29,13 +29,11 @@ export function Increment({ column, isNull, onIncrement }: { column: Column; isN
   return (
     <Popover opened={opened} onChange={setOpened} position="bottom-end" trapFocus returnFocus withinPortal shadow="md">
       <Popover.Target>
-        <Tooltip label={isNull ? "null cannot be added to: enter a number first" : "Add or subtract on the server"}>
-          <ActionIcon aria-label={`Add to ${column.name}`} disabled={isNull} className={classes.plusMinus} onClick={() => setOpened(!opened)}>
-            <span className={classes.sign} aria-hidden="true">
-              ±
-            </span>
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon data-tip={isNull ? "null cannot be added to: enter a number first" : "Add or subtract on the server"} aria-label={`Add to ${column.name}`} disabled={isNull} className={classes.plusMinus} onClick={() => setOpened(!opened)}>
+          <span className={classes.sign} aria-hidden="true">
+            ±
+          </span>
+        </ActionIcon>
       </Popover.Target>
       <Popover.Dropdown>
         <form

@@ -3,6 +3,7 @@ import { Combobox, TextInput, useCombobox } from "@mantine/core";
 import { IconArrowRight, IconChevronLeft } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { allows, usePermissions } from "../../../api/session";
+import { typing } from "../../../components/typing";
 import type { RecordColumn, RecordShape } from "../columns";
 import { relationLabel } from "./words";
 import { type Part, type ShapeOf, columnOf, emptyTest, groupOf, shapeAt } from "./tree";
@@ -135,21 +136,10 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
           aria-label="Column"
           data-column
           {...(autoFocus ? { "data-autofocus": true, autoFocus } : {})}
-          autoComplete="off"
-          spellCheck={false}
           placeholder="Column"
           error={isInvalid}
           {...(at.length > 0 && dropdownOpened && typed !== null ? { placeholder: `A column of ${names(at).join(ARROW)}` } : {})}
-          value={typed ?? shown}
-          onChange={(event) => {
-            setTyped(event.currentTarget.value);
-            box.openDropdown();
-          }}
-          onClick={(event) => {
-            box.openDropdown();
-            if (typed === null) event.currentTarget.select();
-          }}
-          onFocus={(event) => event.currentTarget.select()}
+          {...typing(box, typed, shown, setTyped)}
           onBlur={() => box.closeDropdown()}
           onKeyDown={(event) => {
             // If the list is open, Escape closes only the list and nothing around it.

@@ -502,7 +502,7 @@ export function Grid(props: GridProps) {
                     disabled={!isSortable(column)}
                     onClick={(event) => sortBy(column.id, event.shiftKey)}
                   >
-                    <span dir="auto">{column.label}</span>
+                    <span className="ellipsis" dir="auto">{column.label}</span>
                     {by !== undefined && <Arrow size={13} aria-hidden="true" />}
                     {by !== undefined && sort.length > 1 && <small>{place + 1}</small>}
                   </button>

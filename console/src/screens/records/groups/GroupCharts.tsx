@@ -30,7 +30,7 @@ export function GroupCharts({ layout, kind, fields, functions, onPick }: GroupCh
             // Two related records can have the same name.
             <li key={`${index} ${name}`} className={classes.name}>
               <span className={classes.color} style={{ background: `var(${seriesColor(index)})` }} aria-hidden="true" />
-              <bdi>{name}</bdi>
+              <bdi className="ellipsis">{name}</bdi>
             </li>
           ))}
         </ul>

@@ -1,10 +1,11 @@
-import { Button, Group, Modal, Select } from "@mantine/core";
+import { Button, Group, Modal } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { useReturnedFocus } from "../../../components/useReturnedFocus";
 import { type ExportFormat, exportView, type View } from "./export";
+import { Choice } from "./Choice";
 import { NamedBy } from "./NamedBy";
 import classes from "./transfer.module.css";
 
@@ -28,16 +29,7 @@ export default function ExportDialog({ object, view, references, onClose }: Expo
   return (
     <Modal opened onClose={onClose} title="Export with names">
       <div className={classes.step}>
-        <Select
-          label="Format"
-          data={[
-            { value: "csv", label: "CSV" },
-            { value: "ndjson", label: "NDJSON" },
-          ]}
-          value={format}
-          allowDeselect={false}
-          onChange={(chosen) => setFormat((chosen ?? "csv") as ExportFormat)}
-        />
+        <Choice<ExportFormat> label="Format" data={{ csv: "CSV", ndjson: "NDJSON" }} value={format} onChange={setFormat} />
         {references.map((column) => (
           <div key={column.name}>
             <span className={classes.sourceName}>{columnLabel(column)}</span>

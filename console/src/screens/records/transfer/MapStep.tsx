@@ -7,16 +7,19 @@ import { type Column, columnLabel, type RecordShape } from "../../../api/record-
 import { Value } from "../../../components/Value";
 import { type ConvertSettings, convertCell, guessType, readAs } from "./convert";
 import type { Plan, Sight } from "./import.worker";
+import { Choice } from "./Choice";
 import { NamedBy } from "./NamedBy";
 import { bytes } from "../../settings/units";
 import { upsertTargets } from "./mapping";
-import { DELIMITERS, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./formats";
+import { type Delimiter, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./formats";
 import classes from "./transfer.module.css";
 
 const SAMPLES = 3;
 const PREVIEW_ROWS = 8;
 const ID: Column = { name: "id", type: "uuid", description: "Finds the record that an upsert changes." };
-const DELIMITER_NAMES: Record<string, string> = { ",": "Comma ,", ";": "Semicolon ;", "\t": "Tab", "|": "Bar |" };
+const FORMATS: Record<SourceFormat, string> = { csv: "CSV", json: "JSON, NDJSON" };
+const DELIMITER_NAMES: Record<Delimiter, string> = { ",": "Comma ,", ";": "Semicolon ;", "\t": "Tab", "|": "Bar |" };
+const ENCODING_NAMES = Object.fromEntries(ENCODINGS.map((each) => [each, each])) as Record<Encoding, string>;
 
 export interface MapStepProps {
   shape: RecordShape;
@@ -54,90 +57,31 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
         <bdi>{file.name}</bdi> <span className="dim">{bytes(file.size)}</span>
       </p>
       <div className={classes.options}>
-        <Select
-          label="Format"
-          data={[
-            { value: "csv", label: "CSV" },
-            { value: "json", label: "JSON, NDJSON" },
-          ]}
-          value={options.format}
-          allowDeselect={false}
-          onChange={(format) => onOptions({ ...options, format: (format ?? "csv") as SourceFormat })}
-        />
-        {options.format === "csv" && (
-          <Select
-            label="Delimiter"
-            data={DELIMITERS.map((each) => ({ value: each, label: DELIMITER_NAMES[each]! }))}
-            value={options.delimiter}
-            allowDeselect={false}
-            onChange={(delimiter) => onOptions({ ...options, delimiter: delimiter ?? "," })}
-          />
-        )}
-        <Select label="Encoding" data={[...ENCODINGS]} value={options.encoding} allowDeselect={false} onChange={(encoding) => onOptions({ ...options, encoding: (encoding ?? "utf-8") as Encoding })} />
-        <Select
+        <Choice label="Format" data={FORMATS} value={options.format} onChange={(format) => onOptions({ ...options, format })} />
+        {options.format === "csv" && <Choice label="Delimiter" data={DELIMITER_NAMES} value={options.delimiter as Delimiter} onChange={(delimiter) => onOptions({ ...options, delimiter })} />}
+        <Choice label="Encoding" data={ENCODING_NAMES} value={options.encoding} onChange={(encoding) => onOptions({ ...options, encoding })} />
+        <Choice<string>
           label="Rows that are there already"
-          data={[{ value: "", label: "Add every row as new" }, ...targets.map((names) => ({ value: names.join(","), label: `Update where ${names.join(" and ")} ${names.length > 1 ? "are" : "is"} the same` }))]}
+          data={{ "": "Add every row as new", ...Object.fromEntries(targets.map((names) => [names.join(","), `Update where ${names.join(" and ")} ${names.length > 1 ? "are" : "is"} the same`])) }}
           value={target === null ? "" : target.join(",")}
-          allowDeselect={false}
           onChange={(chosen) => {
-            const next = chosen === null || chosen === "" ? null : chosen.split(",");
+            const next = chosen === "" ? null : chosen.split(",");
             const source = sight.names.find((name) => name.trim().toLowerCase() === "id");
             onPlan({ ...plan, target: next, mapping: { ...mapping, ...(source === undefined ? {} : { [source]: next?.includes("id") === true ? "id" : mapping[source] === "id" ? null : (mapping[source] ?? null) }) } });
           }}
         />
-        <Select
-          label="Empty cells"
-          data={[
-            { value: "leave", label: "Leave out: the default applies" },
-            { value: "null", label: "Null" },
-            { value: "text", label: "Empty text, else null" },
-          ]}
-          value={settings.empty}
-          allowDeselect={false}
-          onChange={(empty) => set({ empty: (empty ?? "leave") as ConvertSettings["empty"] })}
-        />
+        <Choice label="Empty cells" data={{ leave: "Leave out: the default applies", null: "Null", text: "Empty text, else null" }} value={settings.empty} onChange={(empty) => set({ empty })} />
         {has("integer", "big_integer", "decimal", "float", "percentage", "currency", "rating") && options.format === "csv" && (
-          <Select
-            label="Numbers"
-            data={[
-              { value: ".", label: "1234.50" },
-              { value: ",", label: "1.234,50" },
-            ]}
-            value={settings.decimal}
-            allowDeselect={false}
-            onChange={(decimal) => set({ decimal: (decimal ?? ".") as "." | "," })}
-          />
+          <Choice label="Numbers" data={{ ".": "1234.50", ",": "1.234,50" }} value={settings.decimal} onChange={(decimal) => set({ decimal })} />
         )}
-        {has("date", "datetime") && (
-          <Select
-            label="03/04/2026 is"
-            data={[
-              { value: "dmy", label: "3 April (day first)" },
-              { value: "mdy", label: "March 4 (month first)" },
-            ]}
-            value={settings.dates}
-            allowDeselect={false}
-            onChange={(dates) => set({ dates: (dates ?? "dmy") as "dmy" | "mdy" })}
-          />
-        )}
-        {has("datetime") && (
-          <Select
-            label="Times without a zone"
-            data={[
-              { value: "utc", label: "UTC" },
-              { value: "local", label: readerZone },
-            ]}
-            value={settings.zone}
-            allowDeselect={false}
-            onChange={(zone) => set({ zone: (zone ?? "utc") as "utc" | "local" })}
-          />
-        )}
+        {has("date", "datetime") && <Choice label="03/04/2026 is" data={{ dmy: "3 April (day first)", mdy: "March 4 (month first)" }} value={settings.dates} onChange={(dates) => set({ dates })} />}
+        {has("datetime") && <Choice label="Times without a zone" data={{ utc: "UTC", local: readerZone }} value={settings.zone} onChange={(zone) => set({ zone })} />}
       </div>
       {options.format === "csv" && (
-        <div className={classes.checks}>
+        <Group gap="8px 24px" mt="md">
           <Checkbox label="The first row has the names" checked={options.hasHeader} onChange={(event) => onOptions({ ...options, hasHeader: event.currentTarget.checked })} />
           <Checkbox label="Take away the apostrophe that exports put before formulas" checked={settings.unguard} onChange={(event) => set({ unguard: event.currentTarget.checked })} />
-        </div>
+        </Group>
       )}
       {error !== undefined && (
         <p className={classes.error} role="alert">

@@ -15,6 +15,7 @@ export interface SourceOptions {
 }
 
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
+export type Delimiter = (typeof DELIMITERS)[number];
 
 /** A row, keyed by the names of the source. CSV has texts or null, JSON has any value. A cell is `undefined` if the row is too short. */
 export interface SourceRow {

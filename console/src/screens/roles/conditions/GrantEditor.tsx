@@ -2,7 +2,7 @@
  * Edits a grant with conditions or fields: the rows to which it applies, the check of its writes, and its fields. Only saving the role
  * sends the grant.
  */
-import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, Select, Stack, Switch } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isJsonObject, printJson } from "../../../api/json";
 import { sidesOf } from "../../../api/field-lists";
@@ -67,7 +67,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
   return (
     <Modal opened onClose={() => void close()} closeOnClickOutside={false} title="Grant with conditions or fields" size={780} xOffset={12}>
       <div className={classes.editor}>
-        <div className={classes.first}>
+        <Group gap="12px 24px" align="flex-end">
           <Select
             label="Object"
             w={220}
@@ -92,7 +92,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
               ))}
             </div>
           </fieldset>
-        </div>
+        </Group>
         <Switch
           label={isOnUsers ? "Own account only" : "Own rows only"}
           description={isOnUsers ? "The caller's account. The condition narrows it down further." : "Records that the caller created. The condition narrows them down further."}
@@ -173,7 +173,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   const clause = (title: string, label: string, draft: ConditionDraft, nothing: string, error: string | undefined) => {
     const words = wordsOfAll(draft.parts, "and", { shape, of, titleOf });
     return (
-      <div className={classes.clause} role="group" aria-label={title}>
+      <Stack gap="sm" role="group" aria-label={title}>
         <div className={classes.clauseHead}>
           <h3>{title}</h3>
           <JsonToggle draft={draft} isFixed={found === undefined} />
@@ -187,7 +187,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
             The server refuses this: <Ticked text={error} />
           </p>
         )}
-      </div>
+      </Stack>
     );
   };
   return (

@@ -1,5 +1,5 @@
 /** Chooses the fields that a grant reads and writes: all, only these, or all except these. */
-import { Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { Checkbox, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import type { Side } from "../../../api/field-lists";
@@ -40,7 +40,7 @@ export function FieldGrid({ label, state, onChange, rows, sides, actions, error 
   const said = fieldsInWords(printGrid(state, rows, sides), actions);
   const later = ofNewFields(state, sides);
   return (
-    <div className={conditions.clause} role="group" aria-label="Fields">
+    <Stack gap="sm" role="group" aria-label="Fields">
       <div className={conditions.clauseHead}>
         <h3>Fields</h3>
         {rows.length > ROWS_TO_SEARCH && <TextInput size="xs" w={200} leftSection={<IconSearch size={13} />} aria-label="Find a field" placeholder={`Find one of ${rows.length} fields`} value={term} onChange={({ currentTarget }) => setTerm(currentTarget.value)} onKeyDown={(event) => {
@@ -103,7 +103,7 @@ export function FieldGrid({ label, state, onChange, rows, sides, actions, error 
           The server refuses this: <Ticked text={error} />
         </p>
       )}
-    </div>
+    </Stack>
   );
 }
 
