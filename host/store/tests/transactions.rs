@@ -10,7 +10,7 @@ use std::sync::Arc;
 use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Commit, Connection, NewDelivery, NewEvent, OnCommit, ReadCost, Reader, Service, Store, Writer};
+use blockbase_store::{Commit, Connection, Location, NewDelivery, NewEvent, OnCommit, ReadCost, Reader, Service, Store, Writer};
 use blockbase_tests::{Engine, on_both_engines, until};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
