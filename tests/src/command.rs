@@ -88,7 +88,13 @@ pub(crate) async fn ran_at_terminal(command: &Command, secret: &str) -> Ran {
         shown
     });
     let shown = tokio::time::timeout(COMMAND_TIME_MAX, shown).await.expect("the command ends").expect("a thread");
-    Ran::of(Output { status: child.0.wait().expect("an end"), stdout: shown, stderr: Vec::new() })
+    let mut ended = None;
+    until("the command ends", async || {
+        ended = child.0.try_wait().expect("a child");
+        ended.is_some()
+    })
+    .await;
+    Ran::of(Output { status: ended.expect("an end"), stdout: shown, stderr: Vec::new() })
 }
 
 /// The outcome of a command.

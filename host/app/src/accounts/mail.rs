@@ -167,7 +167,7 @@ impl App {
     /// Counts a mail for its asker and its address. Returns whether the address may still get it.
     ///
     /// The counts stay locked until the transaction ends. A transaction that also makes an account counts the mail first, and then
-    /// makes the account. In another order, two transactions with one address could wait for each other.
+    /// makes the account. If some of these transactions did it the other way round, two with one address could wait for each other.
     ///
     /// # Errors
     /// `rate_limited` if the asker has asked for too many.
@@ -198,8 +198,8 @@ impl App {
         Ok(true)
     }
 
-    /// Counts the mail of a sign-up. If the asker has asked for too many mails, the sign-up goes on without one, and the address
-    /// does not count it. Its count is still locked, because every sign-up with the address has to wait there.
+    /// Counts the mail of a sign-up. If the asker has asked for too many mails, the sign-up goes on without one, and the count of
+    /// the address stays what it was. It is only locked, because every sign-up with the address has to wait there.
     pub(super) async fn count_mail_of_sign_up(&self, connection: &mut Connection, mail: &NewMail<'_>, now: i64) -> Result<bool> {
         match self.count_mail(connection, mail, now).await {
             Err(error) if error.code == Code::RateLimited => {

@@ -131,9 +131,9 @@ impl NewAccount {
 
     /// Writes an account whose address has to be proved, and stores the mail with which the user proves it.
     ///
-    /// If the address is taken, the server writes an account with a placeholder as its address, and then undoes this. Without it,
-    /// the time of the response would reveal that the address is taken. The mail is then for the account that has the address. It
-    /// is sent only if this account still has to prove the address.
+    /// If the address is taken, the server writes an account with a placeholder as its address, and then undoes this. Without the
+    /// placeholder, the time of the response would reveal that the address is taken. The mail is then for the account that has the
+    /// address, and is sent only if that account still has to prove it.
     ///
     /// The mail is counted first. So parallel sign-ups with one address wait for each other at its count, whether or not the
     /// address is taken.
@@ -148,6 +148,10 @@ impl NewAccount {
             maker: Maker::default(),
             asker: self.asker.clone(),
         };
+        if let Some(role) = &app.settings.signup_role {
+            // Somebody may be changing the role. The mails of the whole network must not wait for that.
+            connection.kept_role_named(role).await?;
+        }
         let is_mailed = app.count_mail_of_sign_up(connection, &mail, now).await?;
         let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
         let nested = connection.begin_nested().await?;
@@ -167,7 +171,7 @@ impl NewAccount {
         }
         if is_mailed {
             mail.user_id = is_new.then_some(self.user.id.as_str());
-            // The event shows no user. The id of the new account would reveal whether this account exists.
+            // As for every mail that is asked for without a session, the event names nobody.
             let of_nobody = app.announcer(&Caller::nobody());
             app.store_mail(connection, &of_nobody, mail, now).await?;
         }

@@ -321,7 +321,7 @@ on_both_engines! {
         assert_eq!(before[0].len(), 2);
         assert_eq!(post(&server, "sign-up/email", of_ann()).await.status, 200);
         assert_eq!(stored().await, before);
-        // The events of both mails name nobody. The id of the account would show which of the addresses was free.
+        // The events of both mails name nobody.
         let requested = admin.get("/api/v1/events?topic=auth.mail.requested").await.data();
         let payloads = requested.as_array().unwrap().iter().map(|event| &event["payload"]);
         let shown: Vec<(&Value, &Value)> = payloads.map(|payload| (&payload["kind"], &payload["actor"])).collect();
