@@ -1,26 +1,33 @@
 //! Decisions about new events, which streams share.
 //!
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
-//! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
-//! result. Every such read begins after the commit of the event, so it never finds a related row that was deleted before the
-//! event. If a condition names its reader, only the streams of this reader share its decisions.
+//! related rows, each decision reads the database. So one stream reads, and the others use its result. While its statement runs,
+//! no other stream begins the same one, however long that takes. Every such read begins after the commit of the event, so it
+//! never finds a related row that was deleted before the event. If a condition names its reader, only the streams of this reader
+//! share its decisions.
+//!
+//! A stream reads within its caller's share of the server. If the caller has used up this share, the read waits for a connection.
+//! Then the next stream tries too, and whichever gets a connection first reads.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_query::Condition;
 use blockbase_query::condition::Audience;
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::Result;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, SetOnce};
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
 const SHARED_MS: i64 = 2_000;
-/// How long one stream waits for the reads of other streams, for all its decisions about one event. Another stream may be slow,
-/// because its caller has used up a share of the server.
-const TURNS_WAIT: Duration = Duration::from_millis(50);
+/// How long it is the turn of one stream while its read waits for a connection. Then the next stream tries too.
+const TURN_MAX: Duration = Duration::from_millis(50);
+/// How long one stream waits for its turn, for all its decisions about one event.
+const TURNS_WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
@@ -52,7 +59,7 @@ pub(crate) fn others_may_ask(audience: Audience, open: usize, of_reader: impl Fn
     }
 }
 
-/// The time for which a stream may still wait for other streams, because of one event.
+/// The time for which a stream may still wait for its turns, because of one event.
 pub(crate) struct TurnsWait(Mutex<Duration>);
 
 impl Default for TurnsWait {
@@ -100,45 +107,122 @@ impl ImageQuestion {
 
 /// A decision. The streams that need it take turns, until one of them has read it.
 pub(crate) struct SharedDecision {
-    decided: OnceLock<bool>,
+    decided: SetOnce<bool>,
     /// The permit of the stream whose turn it is. It is closed when the decision is known.
     turn: Semaphore,
+    /// The permit to ask the database. It is closed when the decision is known.
+    asking: Arc<Semaphore>,
+    /// The owners who have lost a turn, because their read got no connection in time.
+    slow: Mutex<Vec<QuotaOwner>>,
 }
 
 impl Default for SharedDecision {
     fn default() -> SharedDecision {
-        SharedDecision { decided: OnceLock::new(), turn: Semaphore::new(1) }
+        SharedDecision {
+            decided: SetOnce::new(),
+            turn: Semaphore::new(1),
+            asking: Arc::new(Semaphore::new(1)),
+            slow: Mutex::default(),
+        }
     }
 }
 
+/// The permit to ask the database for a decision. While it exists, no other stream asks.
+pub(crate) struct Asking {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Asking {
+    /// The database's answer: whether the image meets the condition.
+    pub(crate) fn answered(self, met: bool) -> Answer {
+        Answer { met, _asking: self }
+    }
+}
+
+/// An answer of the database. It keeps the permit, so that no stream asks again before all streams know the decision.
+pub(crate) struct Answer {
+    met: bool,
+    _asking: Asking,
+}
+
 impl SharedDecision {
-    /// The decision. If no stream knows it, the result of `read` becomes the decision. `read` begins when it is the turn of this
-    /// stream, at the latest when its `wait` is spent. If it fails, or if the stream is closed meanwhile, it is the turn of the
-    /// next stream.
+    /// The permit to ask the database, for a read that has a connection. `None` if another stream asks, or if the decision is
+    /// known.
+    pub(crate) fn ask(&self) -> Option<Asking> {
+        let permit = Arc::clone(&self.asking).try_acquire_owned().ok()?;
+        Some(Asking { _permit: permit })
+    }
+
+    /// The decision. If no stream knows it, the answer to `read` becomes the decision. `read` begins when it is the turn of this
+    /// stream, or when its `wait` is spent, but never while another stream asks the database. Its result is `None` if another
+    /// stream came first ([`SharedDecision::ask`]). If it fails, or if the stream is closed meanwhile, it is the turn of
+    /// the next stream.
+    ///
+    /// `owner` is the owner of the share that `read` uses.
     ///
     /// # Errors
     /// Those of `read`.
-    pub(crate) async fn get_or(&self, wait: &TurnsWait, read: impl Future<Output = Result<bool>>) -> Result<bool> {
-        if let Some(decided) = self.decided.get() {
-            return Ok(*decided);
+    pub(crate) async fn get_or<R>(&self, owner: &QuotaOwner, wait: &TurnsWait, read: impl Fn() -> R) -> Result<bool>
+    where
+        R: Future<Output = Result<Option<Answer>>>,
+    {
+        loop {
+            if let Some(decided) = self.decided.get() {
+                return Ok(*decided);
+            }
+            let turn = self.take_turn(owner, wait).await;
+            // This waits for the stream that asks the database, and gives the permit back at once. It fails when the decision is
+            // known.
+            if self.asking.acquire().await.is_err() {
+                continue;
+            }
+            let Some(Answer { met, _asking }) = self.read_in(turn, owner, read()).await? else { continue };
+            // Nobody else can have set it, because this stream still has the permit.
+            let _ = self.decided.set(met);
+            self.turn.close();
+            self.asking.close();
         }
-        // The permit is held until the end of this function. If it is not free in time, this stream reads without it.
+    }
+
+    /// Waits for the turn of this stream. `None` if it reads without its turn: its `wait` is spent, or the owner has lost a turn,
+    /// so that this read would wait for a connection too.
+    async fn take_turn(&self, owner: &QuotaOwner, wait: &TurnsWait) -> Option<SemaphorePermit<'_>> {
         let left = wait.left();
-        let _turn = if left.is_zero() {
-            self.turn.try_acquire().ok()
-        } else {
-            let begun = Instant::now();
-            let turn = tokio::time::timeout(left, self.turn.acquire()).await;
-            wait.spend(begun.elapsed());
-            turn.ok().and_then(std::result::Result::ok)
+        let turn = match self.turn.try_acquire() {
+            Ok(turn) => Some(turn),
+            Err(_) if left.is_zero() => None,
+            Err(_) => {
+                let begun = Instant::now();
+                let turn = tokio::time::timeout(left, self.turn.acquire()).await;
+                wait.spend(begun.elapsed());
+                turn.ok().and_then(std::result::Result::ok)
+            }
         };
-        if let Some(decided) = self.decided.get() {
-            return Ok(*decided);
+        turn.filter(|_| !self.slow.lock().contains(owner))
+    }
+
+    /// The result of `read`. `None` if another stream has read the decision meanwhile. If nobody has a connection within
+    /// [`TURN_MAX`], this stream loses its `turn`, and reads on without it.
+    async fn read_in(
+        &self,
+        mut turn: Option<SemaphorePermit<'_>>,
+        owner: &QuotaOwner,
+        read: impl Future<Output = Result<Option<Answer>>>,
+    ) -> Result<Option<Answer>> {
+        let mut read = pin!(read);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut read => return answer,
+                _ = self.decided.wait() => return Ok(None),
+                () = tokio::time::sleep(TURN_MAX), if turn.is_some() => {
+                    if self.asking.available_permits() > 0 {
+                        self.slow.lock().push(owner.clone());
+                        turn = None;
+                    }
+                }
+            }
         }
-        let met = read.await?;
-        let decided = *self.decided.get_or_init(|| met);
-        self.turn.close();
-        Ok(decided)
     }
 }
 
@@ -200,7 +284,7 @@ impl EventDecisions {
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
     /// of them.
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
-        // What is no longer needed. It is dropped after the lock is released.
+        // Decisions that left the lists. They are dropped after the lock is released.
         let (mut removed, mut removed_personal) = (Vec::new(), Vec::new());
         let hash = question.hash_value();
         let mut events = self.0.lock();
@@ -233,8 +317,6 @@ impl EventDecisions {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-
     use blockbase_query::{Action, Bounds, Decision, Permissions, Reading, Variables, read_condition};
     use blockbase_schema::{Error, Registry, Relation, Relationship, StoredObject};
     use futures_util::FutureExt;
@@ -386,9 +468,37 @@ mod tests {
         assert_eq!(kept, vec![DECISIONS_MAX; DECISIONS_OF_ALL_MAX / DECISIONS_MAX]);
     }
 
-    /// The decision for a stream that has not waited yet.
+    fn owner(name: &str) -> QuotaOwner {
+        QuotaOwner::User(name.into())
+    }
+
+    /// The decision for a stream that has not waited yet. Its read has a connection at once.
     async fn get_or(decision: &SharedDecision, read: impl Future<Output = Result<bool>>) -> Result<bool> {
-        decision.get_or(&TurnsWait::default(), read).await
+        get_or_in(decision, &TurnsWait::default(), read).await
+    }
+
+    /// The same for a stream that may wait as long as `wait`. It asks the database at most once.
+    async fn get_or_in(decision: &SharedDecision, wait: &TurnsWait, read: impl Future<Output = Result<bool>>) -> Result<bool> {
+        let read = &Mutex::new(Some(read));
+        let ask = || async move {
+            let Some(asking) = decision.ask() else { return Ok(None) };
+            let read = read.lock().take();
+            let read = read.ok_or_else(|| Error::internal("this stream has asked before"))?;
+            Ok::<_, Error>(Some(asking.answered(read.await?)))
+        };
+        decision.get_or(&owner("reader"), wait, ask).await
+    }
+
+    /// The decision for a stream whose read gets no connection.
+    async fn get_or_wait(decision: &SharedDecision, owner: QuotaOwner) -> Result<bool> {
+        decision.get_or(&owner, &TurnsWait::default(), std::future::pending::<Result<Option<Answer>>>).await
+    }
+
+    /// The wait of a stream that has waited long enough.
+    fn spent() -> TurnsWait {
+        let wait = TurnsWait::default();
+        wait.spend(TURNS_WAIT);
+        wait
     }
 
     /// A read that ends with what the test sends.
@@ -430,35 +540,53 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_read_of_one_stream_does_not_hold_up_the_others() {
+    async fn no_stream_asks_what_another_one_is_asking_however_long_it_takes() {
         let decision = SharedDecision::default();
         let (answer, answered) = oneshot::channel();
-        let mut slow = pin!(get_or(&decision, sent(answered)));
+        let mut first = pin!(get_or(&decision, sent(answered)));
+        assert!(first.as_mut().now_or_never().is_none());
+        let wait = spent();
+        let mut impatient: Vec<_> = (0..3).map(|_| Box::pin(get_or_in(&decision, &wait, never()))).collect();
+        for stream in &mut impatient {
+            assert!(stream.as_mut().now_or_never().is_none());
+        }
+        // A read that waited for its connection meanwhile does not ask either.
+        assert!(decision.ask().is_none());
+        answer.send(Ok(true)).expect("the first stream reads");
+        assert!(first.await.expect("a decision"));
+        for stream in impatient {
+            assert!(stream.await.expect("a decision"));
+        }
+        assert!(decision.ask().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_waits_for_a_connection_does_not_hold_up_the_others() {
+        let decision = SharedDecision::default();
+        // The first one has the turn until it has waited for too long. In the end both have the decision of the second one.
+        let (first, second) = tokio::join!(get_or_wait(&decision, owner("slow")), get_or(&decision, async { Ok(true) }));
+        assert!(first.expect("a decision") && second.expect("a decision"));
+        // It is never again the turn of a stream of this owner.
+        let decision = SharedDecision::default();
+        decision.slow.lock().push(owner("slow"));
+        let mut slow = pin!(get_or_wait(&decision, owner("slow")));
         assert!(slow.as_mut().now_or_never().is_none());
-        // This one waits for the slow stream, then reads. Later streams use its decision at once.
-        assert!(get_or(&decision, async { Ok(true) }).await.expect("a decision"));
-        assert!(get_or(&decision, never()).now_or_never().expect("no wait").expect("a decision"));
-        // All streams have the same decision.
-        answer.send(Ok(false)).expect("the slow stream reads");
+        assert!(get_or(&decision, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
         assert!(slow.await.expect("a decision"));
     }
 
     #[tokio::test]
-    async fn one_stream_waits_only_once_for_slow_streams() {
-        let slow = [SharedDecision::default(), SharedDecision::default(), SharedDecision::default()];
-        let mut reads: Vec<_> = slow.iter().map(|decision| Box::pin(get_or(decision, std::future::pending()))).collect();
-        for read in &mut reads {
-            assert!(read.as_mut().now_or_never().is_none());
-        }
-        let wait = TurnsWait::default();
-        let [first, others @ ..] = &slow;
-        assert!(first.get_or(&wait, async { Ok(true) }).await.expect("a decision"));
-        for decision in others {
-            assert!(decision.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+    async fn one_stream_waits_only_for_some_time_for_all_its_turns() {
+        let wait = spent();
+        for _ in 0..2 {
+            let decision = SharedDecision::default();
+            let _turn_of_another_stream = decision.turn.try_acquire().expect("a free turn");
+            let read = get_or_in(&decision, &wait, async { Ok(true) });
+            assert!(read.now_or_never().expect("no wait").expect("a decision"));
         }
         // A free turn is still taken.
         let free = SharedDecision::default();
-        assert!(free.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
-        assert!(free.get_or(&wait, never()).await.expect("a decision"));
+        assert!(get_or_in(&free, &wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+        assert!(get_or_in(&free, &wait, never()).await.expect("a decision"));
     }
 }
