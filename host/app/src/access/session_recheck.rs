@@ -42,16 +42,7 @@ impl SessionRecheck {
     pub async fn renew(&mut self) -> Option<()> {
         // Read before the check, so that the next check notices a change during this one.
         let generation = self.app.identities.generation();
-        let caller = {
-            // After a change of accounts, all streams of a credential look for its identity. One of them reads it, and the others
-            // find it in the cache.
-            let stamp = self.caller.basis.stamp().filter(|_| self.generation != Some(generation));
-            let _turn = match stamp {
-                Some(stamp) => stamp.turn().await,
-                None => None,
-            };
-            self.app.authenticate(&self.credentials).await.ok()?
-        };
+        let caller = self.app.authenticate(&self.credentials).await.ok()?;
         // With a cookie that is no longer valid, a known caller becomes an anonymous one.
         if caller.is_known() != self.caller.is_known() {
             return None;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use blockbase_query::{Action, Permissions, Variables};
 use blockbase_schema::Result;
 use blockbase_store::Maker;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::caller::identity::Identity;
 
-/// How long one check of a caller waits for another one. Then it reads the accounts too.
+/// How long one check of a caller waits for others. Then it reads the accounts by itself.
 const TURN_WAIT: Duration = Duration::from_secs(1);
 
 /// The last check of a caller: the state of the accounts, and the time. A new check renews the stamp for everything that shares
@@ -20,8 +20,7 @@ const TURN_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Stamp {
     pub(crate) generation: AtomicU64,
     pub(crate) at: AtomicI64,
-    /// The permit to check again. All streams and requests of a caller may need a check at the same moment, for example at an
-    /// event.
+    /// The permit to check again. All streams of a caller may need a check at the same moment, because of an event.
     turn: Semaphore,
 }
 
@@ -31,12 +30,8 @@ impl Stamp {
         Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now), turn: Semaphore::new(1) }
     }
 
-    /// Waits until nobody else checks the caller. After [`TURN_WAIT`] the result is `None`.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await.ok().and_then(std::result::Result::ok)
-    }
-
-    /// Runs `check` in turn with other checks, unless one of those has made the caller current.
+    /// Runs `check` in turn with other checks, unless one of those has made the caller current. It waits at most [`TURN_WAIT`]
+    /// for its turn.
     ///
     /// # Errors
     /// Those of `check`.
@@ -46,7 +41,7 @@ impl Stamp {
         check: impl Future<Output = Result<()>>,
     ) -> Result<()> {
         // The permit is held until the end of this function.
-        let _turn = self.turn().await;
+        let _turn = tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await;
         if is_current() { Ok(()) } else { check.await }
     }
 
@@ -150,11 +145,13 @@ impl CheckBasis {
         self.identity.is_none() && self.public.is_none() && self.consent.is_none()
     }
 
-    /// A stamp that every check of the caller renews. `None` for the service itself.
-    pub(crate) fn stamp(&self) -> Option<&Stamp> {
-        let of_identity = self.identity.as_ref().map(|identity| &*identity.last_check);
-        let of_public = || self.public.as_ref().map(|public| &public.stamp);
-        of_identity.or_else(of_public).or_else(|| self.consent.as_ref().map(|consent| &consent.stamp))
+    /// The stamp of the caller's identity, if only the identity is checked. Then a check of one stream is a check of all others
+    /// with this identity. Callers without a credential never wait for each other.
+    pub(crate) fn only_stamp(&self) -> Option<&Stamp> {
+        match self {
+            CheckBasis { identity: Some(identity), public: None, consent: None, needs: None } => Some(&identity.last_check),
+            _ => None,
+        }
     }
 }
 

@@ -55,17 +55,6 @@ impl Identity {
         }
     }
 
-    /// Whether two identities of one credential have the same rights. A check of one is then a check of the other.
-    pub(crate) fn has_same_rights(&self, other: &Identity) -> bool {
-        let (own, others) = (&*self.permissions, &*other.permissions);
-        self.suspended.is_none()
-            && other.suspended.is_none()
-            && own.mean_the_same_for(others)
-            && others.mean_the_same_for(own)
-            && own.first_not_held(others).is_none()
-            && others.first_not_held(own).is_none()
-    }
-
     pub(crate) fn actor(&self) -> Actor {
         let api_key_id = self.api_key().map(|key| key.id.clone());
         let via = if api_key_id.is_some() { Via::ApiKey } else { Via::Session };

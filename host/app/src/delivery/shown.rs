@@ -7,10 +7,11 @@
 //! cannot be decided counts as false.
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
-//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. They are
-//! then as they were when the first stream looked, at most two seconds after the event. For everybody else they are the present
-//! ones. If a condition on related rows names the reader, these rows are read once for each reader. If it names the present
-//! moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
+//! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
+//! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
+//! two seconds after it or later. If a condition on related rows names the reader, these rows are read once for each reader. If
+//! it names the present moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there
+//! are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -169,7 +170,7 @@ struct Onlooker<'a> {
     permit: Option<&'a Arc<ScanPermit>>,
     /// The event, if the feed has just published it. Then other streams decide about it at the same time.
     live: Option<&'a CommittedEvent>,
-    /// The time for which the caller may still wait for other streams.
+    /// The time for which the caller may still wait for streams without a connection.
     wait: TurnsWait,
 }
 
@@ -365,14 +366,14 @@ impl Onlooker<'_> {
     async fn decided(&self, registry: &Registry, shared: &Arc<SharedDecision>, asked: AskedRows) -> Result<bool> {
         let asked = Arc::new(asked);
         let read = || self.read_related_rows(registry, shared, &asked);
-        let meets = shared.get_or(self.caller.quota_owner(), &self.wait, read).await?;
-        // The decision may come from the read of another caller, or of another session.
+        let meets = shared.get_or(&self.wait, read).await?;
+        // The caller was last checked before the read, which may also be that of another caller or session.
         self.app.recheck(self.caller).await?;
         Ok(meets)
     }
 
     /// Whether a record's image meets a condition, by the present related rows. `None` if another stream asked the database while
-    /// this one waited for a connection.
+    /// this one waited for a connection. The answer is for all streams, so the caller is not checked after it.
     async fn read_related_rows(
         &self,
         registry: &Registry,
@@ -383,7 +384,7 @@ impl Onlooker<'_> {
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let (shared, asked) = (Arc::clone(shared), Arc::clone(asked));
         self.app
-            .read_metered_in(self.caller, self.permit, read, move |connection| {
+            .read_metered_unchecked(self.caller, self.permit, read, move |connection| {
                 let (shared, asked) = (Arc::clone(&shared), Arc::clone(&asked));
                 Box::pin(async move {
                     let Some(asking) = shared.ask() else { return Ok(None) };

@@ -114,20 +114,12 @@ impl IdentityCache {
         kept.insert(maker, (rights, now));
     }
 
-    /// Keeps an identity that was read. Open streams of the credential still have the earlier one, up to the next look at their
-    /// caller. If it has the same rights, they need not be checked again: both have the same last check from now on.
-    pub(crate) fn keep(&self, hash: String, mut identity: Identity, generation: u64) -> Arc<Identity> {
-        let earlier = self.by_hash.read().get(&hash).cloned();
-        let same = earlier.filter(|earlier| earlier.has_same_rights(&identity));
+    pub(crate) fn keep(&self, hash: String, identity: Identity, generation: u64) -> Arc<Identity> {
+        let identity = Arc::new(identity);
         let mut kept = self.by_hash.write();
         if self.generation.load(Ordering::Acquire) != generation {
-            return Arc::new(identity);
+            return identity;
         }
-        if let Some(same) = same {
-            same.last_check.renew(generation, identity.last_check.at.load(Ordering::Acquire));
-            identity.last_check = Arc::clone(&same.last_check);
-        }
-        let identity = Arc::new(identity);
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
@@ -240,73 +232,9 @@ impl IdentityCache {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::OnceLock;
-
     use blockbase_query::Variables;
-    use blockbase_store::{SessionRow, UserRow};
 
     use super::*;
-    use crate::caller::check_basis::Stamp;
-    use crate::caller::identity::Credential;
-
-    fn identity(permissions: Permissions, now: i64) -> Identity {
-        let user = UserRow {
-            id: "u".to_owned(),
-            name: String::new(),
-            email: String::new(),
-            email_verified: false,
-            image: None,
-            is_anonymous: false,
-            banned: false,
-            created_at: 0,
-            updated_at: 0,
-        };
-        let row = SessionRow {
-            id: "s".to_owned(),
-            user_id: "u".to_owned(),
-            expires_at: i64::MAX,
-            created_at: 0,
-            updated_at: 0,
-            ip_address: None,
-            user_agent: None,
-            last_seen_at: None,
-        };
-        Identity {
-            user,
-            credential: Credential::Session { row, pending_claim: false },
-            roles: Vec::new(),
-            permissions: Arc::new(permissions),
-            suspended: None,
-            holds_until: i64::MAX,
-            me_answer: OnceLock::new(),
-            last_check: Arc::new(Stamp::new(0, now)),
-            cached_at: now,
-        }
-    }
-
-    #[test]
-    fn an_identity_with_the_same_rights_is_a_check_of_the_earlier_one() {
-        let cache = IdentityCache::default();
-        let keep = |permissions: Permissions, now: i64, generation: u64| {
-            cache.keep("hash".to_owned(), identity(permissions, now), generation)
-        };
-        let checked_at = |identity: &Identity| identity.last_check.at.load(Ordering::Acquire);
-        let none = || Permissions::new(Vec::new(), None);
-        let first = keep(none(), 1, 0);
-        let second = keep(none(), 2, 0);
-        assert!(Arc::ptr_eq(&first.last_check, &second.last_check));
-        assert_eq!(checked_at(&first), 2);
-        // Other rights are checked by themselves.
-        let third = keep(Permissions::unrestricted(), 3, 0);
-        assert_eq!((checked_at(&first), checked_at(&third)), (2, 3));
-        let fourth = keep(none(), 4, 0);
-        assert_eq!((checked_at(&third), checked_at(&fourth)), (3, 4));
-        // So is an identity that was read before a change of accounts, and one that was read after it.
-        cache.forget();
-        keep(none(), 5, 0);
-        keep(none(), 6, cache.generation());
-        assert_eq!(checked_at(&fourth), 4);
-    }
 
     fn rights() -> Arc<Permissions> {
         Arc::new(Permissions::new(Vec::new(), None))

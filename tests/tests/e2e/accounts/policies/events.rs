@@ -52,7 +52,7 @@ impl Changes<'_> {
         self.admin.patch(&path(self.task), json!({ "title": title })).await.data();
         self.admin.make("note", json!({ "text": title })).await;
         if let Some(hold) = hold {
-            // This is longer than it is the turn of one stream.
+            // This is longer than streams wait for others that have no connection.
             let are_slow = format!("{HELD} AND clock_timestamp() - query_start > interval '300 milliseconds'");
             until("the reads run for some time", async || {
                 self.server.sql(&are_slow).await[0][0].parse::<usize>().unwrap() >= self.held
