@@ -438,11 +438,16 @@ impl Server {
         self.hold(&trigger).await
     }
 
+    /// Makes the same reads or writes wait again, after the test has released them.
+    pub async fn hold_again(&self) -> TableLock {
+        self.lock_rows(HOLD).await
+    }
+
     async fn hold(&self, definitions: &str) -> TableLock {
         let statements = format!(
             "CREATE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN \
              WHILE NOT pg_try_advisory_xact_lock_shared(5050) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN TRUE; END $$; \
-             {definitions}; COMMIT; BEGIN; SELECT pg_advisory_xact_lock(5050)"
+             {definitions}; COMMIT; BEGIN; {HOLD}"
         );
         self.lock_rows(&statements).await
     }
@@ -489,6 +494,9 @@ impl Server {
         }
     }
 }
+
+/// Takes the lock for which the held statements wait.
+const HOLD: &str = "SELECT pg_advisory_xact_lock(5050)";
 
 /// The number of statements of this database that wait in [`Server::hold_reads`] or [`Server::hold_writes`].
 pub const HELD: &str =

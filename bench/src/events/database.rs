@@ -8,6 +8,9 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 /// How often the progress of deliveries is checked.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long it takes at most until all connections of Postgres have reported their counts, and a second more. A connection
+/// reports them at the end of a transaction, but at most once a second, or when it has been idle for ten seconds.
+pub(crate) const COUNTS_LATE: Duration = Duration::from_secs(11);
 /// How long deliveries may make no progress before the benchmark gives up.
 const STILL_MAX: Duration = Duration::from_secs(120);
 
@@ -55,12 +58,25 @@ impl Database {
         self.integers(sql).await.first().copied().flatten()
     }
 
-    /// The number of transactions that Postgres has committed for this database so far. `None` for SQLite, which does not count them.
+    /// The number of transactions that Postgres has committed for this database so far, as far as their connections have reported
+    /// them ([`COUNTS_LATE`]). A read outside of a transaction counts as one too. `None` for SQLite, which does not count them.
     pub(crate) async fn transactions(&mut self) -> Option<i64> {
         match self {
             Database::Sqlite(_) => None,
             Database::Postgres(_) => {
                 self.integer("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()".to_owned()).await
+            }
+        }
+    }
+
+    /// The number of times that Postgres has begun to look for rows of a table so far, in the table or in one of its indexes. A
+    /// check of a foreign key counts too. Otherwise the same as [`Database::transactions`].
+    pub(crate) async fn scans(&mut self, table: &str) -> Option<i64> {
+        match self {
+            Database::Sqlite(_) => None,
+            Database::Postgres(_) => {
+                let sql = "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname";
+                self.integer(format!("{sql} = '{table}'")).await
             }
         }
     }

@@ -1,5 +1,9 @@
 //! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that only
 //! the streams of one role show it.
+//!
+//! To decide about an event, the streams need one read of its project for each role. On Postgres, these reads are counted by the
+//! looks into the table of projects, without those of the writes themselves. The transactions are more: they also include the
+//! write, the feed, which polls the outbox, and the checks of the streams' callers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +19,7 @@ use super::Options;
 use super::teams::{Teams, tasks_of};
 use crate::cluster::Cluster;
 use crate::events::clock::{Clock, Writes, marked, percentiles};
-use crate::events::database::Database;
+use crate::events::database::{COUNTS_LATE, Database};
 use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMITS, QUIET, listen_all, open, raise_descriptors};
 use crate::events::subject::Subject;
 use crate::identity::user_with;
@@ -42,20 +46,24 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     let count = WARM + (options.seconds * 1000 / options.interval_ms).max(1) as usize;
     let clock = Clock::start();
     let writes = Writes::new(&subject.side, clock, count);
+    let quiet = if cluster.is_some() { COUNTS_LATE } else { QUIET };
+    tokio::time::sleep(quiet).await;
+    let before = Used::now(&subject, &mut database).await;
     write_paced(&writes, &teams, 0..WARM, Duration::ZERO).await;
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(quiet).await;
+    let warm = Used::now(&subject, &mut database).await.since(&before);
     let (without, _) = subject.memory_mib();
     let got = Arc::new(AtomicUsize::new(0));
     let clients = listen_all(open(&subject.side.address, &tokens, streams, None), clock, &got).await;
     eprintln!("  {} streams open", clients.len());
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(quiet).await;
     let (open, _) = subject.memory_mib();
     // Open streams cost something without events too, because the server checks their rights again from time to time. This is
     // measured first, for as long as the writes will take.
     let events = count - WARM;
     let idle_began = Instant::now();
     let idle_before = Used::now(&subject, &mut database).await;
-    tokio::time::sleep(interval * events as u32 + QUIET).await;
+    tokio::time::sleep(interval * events as u32 + quiet).await;
     let before = Used::now(&subject, &mut database).await;
     let idle_for = idle_began.elapsed();
     let idle = before.since(&idle_before);
@@ -69,7 +77,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // The streams that do not show an event may still decide that.
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(quiet).await;
     let missing = expected.saturating_sub(got.load(Ordering::Relaxed));
     let used = Used::now(&subject, &mut database).await.since(&before);
     // How often the time without writes goes into the time with them.
@@ -101,9 +109,13 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
         line("with them open, MiB", format!("{open:.0}")),
         line("at its peak, MiB", format!("{peak:.0}")),
     ];
+    if let Some((of_events, of_warm)) = used.project_scans.zip(warm.project_scans) {
+        let reads = of_events / events - of_warm / WARM as f64;
+        rows.push(line("reads of the event's project an event, by all streams together", format!("{reads:.1}")));
+    }
     if let Some((of_events, of_idle)) = used.transactions.zip(idle.transactions) {
         rows.push(line(
-            "transactions of Postgres an event, without those of idle streams",
+            "transactions of Postgres an event, of every kind, without those of idle streams",
             format!("{:.1}", (of_events - of_idle * times_idle) / events),
         ));
         rows.push(line("transactions of idle streams a second", format!("{:.1}", of_idle / idle_for.as_secs_f64())));
@@ -117,22 +129,29 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     (title, Table { head: vec!["", "measured"], rows })
 }
 
-/// The processor time of the server in milliseconds, and the transactions of its database if that is Postgres.
+/// The processor time of the server in milliseconds. If its database is Postgres, also the transactions, and how often rows of
+/// projects were looked for.
 struct Used {
     busy_ms: f64,
     transactions: Option<f64>,
+    project_scans: Option<f64>,
 }
 
 impl Used {
     /// The use since the server and its database started.
     async fn now(subject: &Subject<'_>, database: &mut Database) -> Used {
         let busy_ms = subject.process().processor_time().as_secs_f64() * 1e3;
-        Used { busy_ms, transactions: database.transactions().await.map(|transactions| transactions as f64) }
+        let transactions = database.transactions().await.map(|transactions| transactions as f64);
+        Used { busy_ms, transactions, project_scans: database.scans("project").await.map(|scans| scans as f64) }
     }
 
     fn since(&self, before: &Used) -> Used {
-        let transactions = self.transactions.zip(before.transactions).map(|(after, before)| after - before);
-        Used { busy_ms: self.busy_ms - before.busy_ms, transactions }
+        let between = |after: Option<f64>, before: Option<f64>| after.zip(before).map(|(after, before)| after - before);
+        Used {
+            busy_ms: self.busy_ms - before.busy_ms,
+            transactions: between(self.transactions, before.transactions),
+            project_scans: between(self.project_scans, before.project_scans),
+        }
     }
 }
 

@@ -209,8 +209,9 @@ impl App {
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
         let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
-        // The server keeps the identity no longer than the values that it was computed from.
+        // The server keeps and trusts the identity no longer than the values that it was computed from.
         identity.cached_at = identity.cached_at.min(read_at);
+        identity.last_check.renew(generation, identity.cached_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
             self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
         }

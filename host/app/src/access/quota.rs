@@ -154,6 +154,27 @@ impl App {
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
     {
+        let answer = self.read_metered_unchecked(caller, permit, read, body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+
+    /// Does the same without the last check, for an answer that depends on nobody's rights. Others can then use it even if the
+    /// caller has lost a right. Before the caller gets it, [`App::recheck`] has to check the caller.
+    ///
+    /// # Errors
+    /// `unavailable` if the caller has no place for a scan left, those of the check before `body`, and those of `body`.
+    pub(crate) async fn read_metered_unchecked<T, F>(
+        &self,
+        caller: &Caller,
+        permit: Option<&Arc<ScanPermit>>,
+        read: Read,
+        body: F,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
         let (held, place) = (permit.cloned(), self.scan_permit(caller));
         let place = async move {
             match held {
@@ -161,9 +182,7 @@ impl App {
                 None => place.await.map(Arc::new),
             }
         };
-        let answer = self.store.read_metered(self.by(caller), read, place, body).await?;
-        self.recheck(caller).await?;
-        Ok(answer)
+        self.store.read_metered(self.by(caller), read, place, body).await
     }
 
     /// Looks up a few rows of the service's own tables for a caller, by an index. It uses one of the callers' connections, in the

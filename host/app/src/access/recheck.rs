@@ -220,7 +220,8 @@ impl App {
         CallerCheck { app: self.weak(), owner: QuotaOwner::Service, basis, changes_accounts: true }
     }
 
-    /// Checks that the caller's identity and rights are still valid, if they may have changed since the last check.
+    /// Checks that the caller's identity and rights are still valid, if they may have changed since the last check. If several
+    /// streams and requests check one identity at the same time, one of them usually reads for all.
     ///
     /// # Errors
     /// The same as for a request that begins now; `forbidden` if a right is lost.
@@ -229,9 +230,15 @@ impl App {
             return Ok(());
         }
         let (app, basis) = (self.itself()?, caller.basis.clone());
-        self.store
-            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { basis.check_again(&app, connection).await }))
-            .await
+        let check = self.store.read_as_service(ReadCost::Rows, move |connection| {
+            Box::pin(async move { basis.check_again(&app, connection).await })
+        });
+        // While accounts change, no check makes a caller current, so nobody waits for it. If this is the only instance, checks do
+        // not become old, so streams seldom need one.
+        match caller.basis.only_stamp().filter(|_| self.is_shared() && !self.identities.are_changing()) {
+            Some(stamp) => stamp.check_in_turn(|| caller.basis.is_current(self), check).await,
+            None => check.await,
+        }
     }
 
     /// Resolves when the caller has lost a right or their identity. The result is the reason.

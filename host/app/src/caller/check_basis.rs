@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use blockbase_query::{Action, Permissions, Variables};
+use blockbase_schema::Result;
 use blockbase_store::Maker;
+use tokio::sync::Semaphore;
 
 use crate::caller::identity::Identity;
+
+/// How long one check of a caller waits for others. Then it reads the accounts by itself.
+const TURN_WAIT: Duration = Duration::from_secs(1);
 
 /// The last check of a caller: the state of the accounts, and the time. A new check renews the stamp for everything that shares
 /// it.
@@ -14,12 +20,29 @@ use crate::caller::identity::Identity;
 pub(crate) struct Stamp {
     pub(crate) generation: AtomicU64,
     pub(crate) at: AtomicI64,
+    /// The permit to check again. All streams of a caller may need a check at the same moment, because of an event.
+    turn: Semaphore,
 }
 
 impl Stamp {
     /// `generation` is the state of the accounts before they were read.
     pub(crate) fn new(generation: u64, now: i64) -> Stamp {
-        Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now) }
+        Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now), turn: Semaphore::new(1) }
+    }
+
+    /// Runs `check` in turn with other checks, unless one of those has made the caller current. It waits at most [`TURN_WAIT`]
+    /// for its turn.
+    ///
+    /// # Errors
+    /// Those of `check`.
+    pub(crate) async fn check_in_turn(
+        &self,
+        is_current: impl Fn() -> bool,
+        check: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        // The permit is held until the end of this function.
+        let _turn = tokio::time::timeout(TURN_WAIT, self.turn.acquire()).await;
+        if is_current() { Ok(()) } else { check.await }
     }
 
     pub(crate) fn renew(&self, generation: u64, now: i64) {
@@ -120,5 +143,64 @@ impl CheckBasis {
     /// Whether the caller is the service itself, which cannot lose its rights.
     pub(crate) fn is_service(&self) -> bool {
         self.identity.is_none() && self.public.is_none() && self.consent.is_none()
+    }
+
+    /// The stamp of the caller's identity, if only the identity is checked. Then a check of one stream is a check of all others
+    /// with this identity. Callers without a credential never wait for each other.
+    pub(crate) fn only_stamp(&self) -> Option<&Stamp> {
+        match self {
+            CheckBasis { identity: Some(identity), public: None, consent: None, needs: None } => Some(&identity.last_check),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use blockbase_schema::Error;
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// A check that must not begin.
+    async fn never() -> Result<()> {
+        panic!("another check is enough")
+    }
+
+    #[tokio::test]
+    async fn a_check_that_succeeds_is_the_check_of_all_who_wait_for_it() {
+        let stamp = Stamp::new(0, 0);
+        let is_current = || stamp.generation.load(Ordering::Acquire) == 1;
+        let (found, finds) = oneshot::channel::<Result<()>>();
+        let mut first = pin!(stamp.check_in_turn(is_current, async {
+            finds.await.unwrap_or_else(|_| Err(Error::internal("no answer")))?;
+            stamp.renew(1, 0);
+            Ok(())
+        }));
+        assert!(first.as_mut().now_or_never().is_none());
+        let mut others: Vec<_> = (0..3).map(|_| Box::pin(stamp.check_in_turn(is_current, never()))).collect();
+        for other in &mut others {
+            assert!(other.as_mut().now_or_never().is_none());
+        }
+        found.send(Ok(())).expect("the first check");
+        assert!(first.await.is_ok());
+        for other in others {
+            assert!(other.await.is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_check_reads_if_the_first_one_fails_or_is_closed() {
+        let stamp = Stamp::new(0, 0);
+        let mut closed = Box::pin(stamp.check_in_turn(|| false, std::future::pending()));
+        assert!(closed.as_mut().now_or_never().is_none());
+        let mut failing = pin!(stamp.check_in_turn(|| false, async { Err(Error::internal("no database")) }));
+        assert!(failing.as_mut().now_or_never().is_none());
+        drop(closed);
+        assert!(failing.await.is_err());
+        assert!(stamp.check_in_turn(|| false, async { Ok(()) }).now_or_never().expect("a free turn").is_ok());
     }
 }

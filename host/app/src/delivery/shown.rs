@@ -7,10 +7,11 @@
 //! cannot be decided counts as false.
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
-//! of these reads for a new event ([`event_decisions`]), so the related rows are usually read once for each condition. They are
-//! then as they were when the first stream looked, at most two seconds after the event. For everybody else they are the present
-//! ones. If a condition on related rows names the reader, these rows are read once for each reader. If it names the present
-//! moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there are other streams.
+//! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
+//! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
+//! two seconds after it or later. If a condition on related rows names the reader, these rows are read once for each reader. If
+//! it names the present moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there
+//! are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 
@@ -30,7 +31,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{ImageQuestion, SharedDecision, TurnsWait, is_new, others_may_ask};
+use crate::state::event_decisions::{Answer, ImageQuestion, SharedDecision, TurnsWait, is_new, others_may_ask};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +155,13 @@ fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<Co
     }
 }
 
+/// The related rows that a read asks for: those by which an image of the object's record meets the condition.
+struct AskedRows {
+    object: Arc<Object>,
+    condition: Condition,
+    image: Arc<Image>,
+}
+
 /// A caller who looks at an event.
 struct Onlooker<'a> {
     app: &'a App,
@@ -162,7 +170,7 @@ struct Onlooker<'a> {
     permit: Option<&'a Arc<ScanPermit>>,
     /// The event, if the feed has just published it. Then other streams decide about it at the same time.
     live: Option<&'a CommittedEvent>,
-    /// The time for which the caller may still wait for other streams.
+    /// The time for which the caller may still wait for streams without a connection.
     wait: TurnsWait,
 }
 
@@ -336,12 +344,11 @@ impl Onlooker<'_> {
             return Ok(condition.is_true());
         }
         let image = Arc::new(image);
+        let asks = |condition: Condition| AskedRows { object: Arc::clone(object), condition, image: Arc::clone(&image) };
         if let Some((common, decisive)) = condition.common_part()
             && let Some(shared) = self.shared_decision(registry.version, name, &common, decisive.is_some())
         {
-            let meets = shared.get_or(&self.wait, self.read_related_rows(registry, object, common, &image)).await?;
-            // The decision may come from the read of another caller.
-            self.app.recheck(self.caller).await?;
+            let meets = self.decided(registry, &shared, asks(common)).await?;
             if decisive.is_none_or(|decisive| decisive == meets) {
                 return Ok(meets);
             }
@@ -351,33 +358,40 @@ impl Onlooker<'_> {
             true => self.shared_decision(registry.version, name, &condition, true),
             false => None,
         };
-        let read = self.read_related_rows(registry, object, condition, &image);
-        let Some(shared) = of_reader else { return read.await };
+        // If no other stream needs the decision, it is a new one.
+        self.decided(registry, &of_reader.unwrap_or_default(), asks(condition)).await
+    }
+
+    /// A decision. If no stream has made it, the present related rows are read.
+    async fn decided(&self, registry: &Registry, shared: &Arc<SharedDecision>, asked: AskedRows) -> Result<bool> {
+        let asked = Arc::new(asked);
+        let read = || self.read_related_rows(registry, shared, &asked);
         let meets = shared.get_or(&self.wait, read).await?;
-        // The decision may come from the read of another session.
+        // The caller was last checked before the read, which may also be that of another caller or session.
         self.app.recheck(self.caller).await?;
         Ok(meets)
     }
 
-    /// Whether a record's image meets a condition, by the present related rows.
+    /// Whether a record's image meets a condition, by the present related rows. `None` if another stream asked the database while
+    /// this one waited for a connection. The answer is for all streams, so the caller is not checked after it.
     async fn read_related_rows(
         &self,
         registry: &Registry,
-        object: &Arc<Object>,
-        condition: Condition,
-        image: &Arc<Image>,
-    ) -> Result<bool> {
-        let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
+        shared: &Arc<SharedDecision>,
+        asked: &Arc<AskedRows>,
+    ) -> Result<Option<Answer>> {
+        let cost = if asked.condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
-        let asked = Arc::new((Arc::clone(object), condition, Arc::clone(image)));
+        let (shared, asked) = (Arc::clone(shared), Arc::clone(asked));
         self.app
-            .read_metered_in(self.caller, self.permit, read, move |connection| {
-                let asked = Arc::clone(&asked);
+            .read_metered_unchecked(self.caller, self.permit, read, move |connection| {
+                let (shared, asked) = (Arc::clone(&shared), Arc::clone(&asked));
                 Box::pin(async move {
-                    let (object, condition, image) = &*asked;
+                    let Some(asking) = shared.ask() else { return Ok(None) };
+                    let AskedRows { object, condition, image } = &*asked;
                     let statement = sql::image_meets(connection.dialect(), object, condition, image);
                     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-                    Ok(!rows.is_empty())
+                    Ok(Some(asking.answered(!rows.is_empty())))
                 })
             })
             .await

@@ -1,26 +1,41 @@
 //! Decisions about new events, which streams share.
 //!
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
-//! related rows, each decision reads the database. So the first stream that needs a decision reads, and the others use its
-//! result. Every such read begins after the commit of the event, so it never finds a related row that was deleted before the
-//! event. If a condition names its reader, only the streams of this reader share its decisions.
+//! related rows, each decision reads the database. So one stream reads, and the others use its result. Every such read begins
+//! after the commit of the event, so a related row that was deleted before the event does not count. If a condition names its
+//! reader, only the streams of this reader share its decisions.
+//!
+//! The streams take turns. While the statement of one stream runs, the others wait for it. If there is no answer after
+//! [`ASKED_MAX`], the next stream in the queue runs the statement too, and so on. The first answer counts for all.
+//!
+//! A stream reads within its caller's share of the server. If the caller has used up this share, the read waits for a connection.
+//! So the turn of a stream without a connection is short ([`TURN_MAX`]), and so is the wait for such turns ([`TURNS_WAIT`]).
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_query::Condition;
 use blockbase_query::condition::Audience;
 use blockbase_schema::Result;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit, SetOnce};
 
-/// How long after an event its decisions are shared, in milliseconds. A stream that is later reads the present rows by itself.
+/// How long after an event its decisions are shared, in milliseconds. A stream that comes to the event later reads the present
+/// rows by itself. So if the database needs longer for each event than passes between two events, the streams fall behind until
+/// they no longer share.
 const SHARED_MS: i64 = 2_000;
-/// How long one stream waits for the reads of other streams, for all its decisions about one event. Another stream may be slow,
-/// because its caller has used up a share of the server.
+/// How long it is the turn of one stream while nobody asks the database, because the stream has no connection yet. It is less
+/// than [`TURNS_WAIT`], so that one such stream does not use up the wait of all others.
+const TURN_MAX: Duration = Duration::from_millis(25);
+/// How long one stream waits while nobody asks the database, for all its decisions about one event. Then it reads without its
+/// turn.
 const TURNS_WAIT: Duration = Duration::from_millis(50);
+/// How long it is the turn of a stream whose statement runs. Then the next stream asks the database too. If the statement fails,
+/// others may wait for the rest of this time, while streams without a connection have their turns.
+const ASKED_MAX: Duration = Duration::from_secs(1);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
@@ -52,7 +67,7 @@ pub(crate) fn others_may_ask(audience: Audience, open: usize, of_reader: impl Fn
     }
 }
 
-/// The time for which a stream may still wait for other streams, because of one event.
+/// The time for which a stream may still wait while nobody asks the database, because of one event.
 pub(crate) struct TurnsWait(Mutex<Duration>);
 
 impl Default for TurnsWait {
@@ -100,45 +115,145 @@ impl ImageQuestion {
 
 /// A decision. The streams that need it take turns, until one of them has read it.
 pub(crate) struct SharedDecision {
-    decided: OnceLock<bool>,
+    decided: SetOnce<bool>,
     /// The permit of the stream whose turn it is. It is closed when the decision is known.
     turn: Semaphore,
+    /// The time since which a stream asks the database. `None` if nobody asks.
+    asked_since: Mutex<Option<Instant>>,
 }
 
 impl Default for SharedDecision {
     fn default() -> SharedDecision {
-        SharedDecision { decided: OnceLock::new(), turn: Semaphore::new(1) }
+        SharedDecision { decided: SetOnce::new(), turn: Semaphore::new(1), asked_since: Mutex::default() }
     }
 }
 
+/// A stream asks the database for a decision, until this is dropped.
+pub(crate) struct Asking {
+    decision: Arc<SharedDecision>,
+    since: Instant,
+}
+
+impl Asking {
+    /// The database's answer: whether the image meets the condition.
+    pub(crate) fn answered(self, met: bool) -> Answer {
+        Answer { met, _asking: self }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let mut asked_since = self.decision.asked_since.lock();
+        // After `ASKED_MAX`, another stream may ask too.
+        if *asked_since == Some(self.since) && !self.decision.decided.initialized() {
+            *asked_since = None;
+        }
+    }
+}
+
+/// An answer of the database. Its stream counts as asking until this is dropped, when the decision is known.
+pub(crate) struct Answer {
+    met: bool,
+    _asking: Asking,
+}
+
+/// Whether others wait for a stream that asks the database since this time.
+fn is_awaited(asked_since: Option<Instant>) -> bool {
+    asked_since.is_some_and(|since| since.elapsed() < ASKED_MAX)
+}
+
 impl SharedDecision {
-    /// The decision. If no stream knows it, the result of `read` becomes the decision. `read` begins when it is the turn of this
-    /// stream, at the latest when its `wait` is spent. If it fails, or if the stream is closed meanwhile, it is the turn of the
-    /// next stream.
+    /// Begins to ask the database, for a read that has a connection. `None` if another stream asks, or if the decision is known.
+    pub(crate) fn ask(self: &Arc<Self>) -> Option<Asking> {
+        let mut asked_since = self.asked_since.lock();
+        if self.decided.initialized() || is_awaited(*asked_since) {
+            return None;
+        }
+        let since = Instant::now();
+        *asked_since = Some(since);
+        Some(Asking { decision: Arc::clone(self), since })
+    }
+
+    fn is_asked(&self) -> bool {
+        is_awaited(*self.asked_since.lock())
+    }
+
+    /// The decision. If no stream knows it, the answer to `read` becomes the decision. `read` begins when it is the turn of this
+    /// stream, or when its `wait` is spent. The result of `read` is `None` if another stream asked the database first
+    /// ([`SharedDecision::ask`]). If `read` fails, or if the stream is closed meanwhile, it is the turn of the next stream.
     ///
     /// # Errors
     /// Those of `read`.
-    pub(crate) async fn get_or(&self, wait: &TurnsWait, read: impl Future<Output = Result<bool>>) -> Result<bool> {
-        if let Some(decided) = self.decided.get() {
-            return Ok(*decided);
+    pub(crate) async fn get_or<R>(&self, wait: &TurnsWait, read: impl Fn() -> R) -> Result<bool>
+    where
+        R: Future<Output = Result<Option<Answer>>>,
+    {
+        let mut turn = None;
+        loop {
+            if let Some(decided) = self.decided.get() {
+                return Ok(*decided);
+            }
+            if turn.is_none() {
+                turn = self.take_turn(wait).await;
+            }
+            if self.decided.initialized() || self.is_asked() {
+                // A stream without the turn came first. If that one fails, only this stream asks next, because it keeps the turn.
+                let _ = tokio::time::timeout(TURN_MAX, self.decided.wait()).await;
+                continue;
+            }
+            let Some(Answer { met, _asking }) = self.read_in(&mut turn, read()).await? else { continue };
+            // If this fails, another stream has set it. All streams use the first answer.
+            let _ = self.decided.set(met);
+            self.turn.close();
         }
-        // The permit is held until the end of this function. If it is not free in time, this stream reads without it.
-        let left = wait.left();
-        let _turn = if left.is_zero() {
-            self.turn.try_acquire().ok()
-        } else {
-            let begun = Instant::now();
-            let turn = tokio::time::timeout(left, self.turn.acquire()).await;
-            wait.spend(begun.elapsed());
-            turn.ok().and_then(std::result::Result::ok)
-        };
-        if let Some(decided) = self.decided.get() {
-            return Ok(*decided);
+    }
+
+    /// Waits for the turn of this stream. `None` if it reads without its turn, because its `wait` is spent and nobody asks the
+    /// database, or if the decision is known.
+    async fn take_turn(&self, wait: &TurnsWait) -> Option<SemaphorePermit<'_>> {
+        if let Ok(turn) = self.turn.try_acquire() {
+            return Some(turn);
         }
-        let met = read.await?;
-        let decided = *self.decided.get_or_init(|| met);
-        self.turn.close();
-        Ok(decided)
+        // The stream keeps its place in the queue in all rounds of the loop.
+        let mut turn = pin!(self.turn.acquire());
+        loop {
+            let (begun, is_asked, left) = (Instant::now(), self.is_asked(), wait.left());
+            if !is_asked && left.is_zero() {
+                return None;
+            }
+            let taken = tokio::time::timeout(if is_asked { ASKED_MAX } else { left }, &mut turn).await;
+            if !is_asked {
+                // A stream may have begun to ask meanwhile. The wait for its answer does not count.
+                let asked_since = *self.asked_since.lock();
+                let until = asked_since.filter(|since| *since > begun).unwrap_or_else(Instant::now);
+                wait.spend(until.duration_since(begun));
+            }
+            if let Ok(turn) = taken {
+                return turn.ok();
+            }
+        }
+    }
+
+    /// The result of `read`. `None` if another stream asks first, or has read the decision meanwhile. This stream loses its
+    /// `turn` if it has no connection after [`TURN_MAX`], or no answer after [`ASKED_MAX`].
+    async fn read_in(
+        &self,
+        turn: &mut Option<SemaphorePermit<'_>>,
+        read: impl Future<Output = Result<Option<Answer>>>,
+    ) -> Result<Option<Answer>> {
+        let mut read = pin!(read);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut read => return answer,
+                _ = self.decided.wait() => return Ok(None),
+                () = tokio::time::sleep(TURN_MAX), if turn.is_some() => {
+                    if !self.is_asked() {
+                        *turn = None;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -233,7 +348,7 @@ impl EventDecisions {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use blockbase_query::{Action, Bounds, Decision, Permissions, Reading, Variables, read_condition};
     use blockbase_schema::{Error, Registry, Relation, Relationship, StoredObject};
@@ -386,9 +501,37 @@ mod tests {
         assert_eq!(kept, vec![DECISIONS_MAX; DECISIONS_OF_ALL_MAX / DECISIONS_MAX]);
     }
 
-    /// The decision for a stream that has not waited yet.
-    async fn get_or(decision: &SharedDecision, read: impl Future<Output = Result<bool>>) -> Result<bool> {
-        decision.get_or(&TurnsWait::default(), read).await
+    /// The decision for a stream that has not waited yet. Its read has a connection at once.
+    async fn get_or(decision: &Arc<SharedDecision>, read: impl Future<Output = Result<bool>>) -> Result<bool> {
+        get_or_in(decision, &TurnsWait::default(), read).await
+    }
+
+    /// The same for a stream that may wait as long as `wait`. It asks the database at most once.
+    async fn get_or_in(
+        decision: &Arc<SharedDecision>,
+        wait: &TurnsWait,
+        read: impl Future<Output = Result<bool>>,
+    ) -> Result<bool> {
+        let read = &Mutex::new(Some(read));
+        let ask = || async move {
+            let Some(asking) = decision.ask() else { return Ok(None) };
+            let read = read.lock().take();
+            let read = read.ok_or_else(|| Error::internal("this stream has asked before"))?;
+            Ok::<_, Error>(Some(asking.answered(read.await?)))
+        };
+        decision.get_or(wait, ask).await
+    }
+
+    /// The decision for a stream whose read gets no connection.
+    async fn get_or_wait(decision: &SharedDecision) -> Result<bool> {
+        decision.get_or(&TurnsWait::default(), std::future::pending::<Result<Option<Answer>>>).await
+    }
+
+    /// The wait of a stream that has waited long enough.
+    fn spent() -> TurnsWait {
+        let wait = TurnsWait::default();
+        wait.spend(TURNS_WAIT);
+        wait
     }
 
     /// A read that ends with what the test sends.
@@ -401,23 +544,32 @@ mod tests {
         panic!("another stream has read the decision")
     }
 
+    /// A read that counts itself.
+    async fn counted(reads: &AtomicUsize) -> Result<bool> {
+        reads.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
     #[tokio::test]
     async fn one_stream_reads_and_the_others_use_its_decision() {
-        let decision = SharedDecision::default();
+        let decision = Arc::<SharedDecision>::default();
         let (answer, answered) = oneshot::channel();
         let mut first = pin!(get_or(&decision, sent(answered)));
         assert!(first.as_mut().now_or_never().is_none());
-        let mut second = pin!(get_or(&decision, never()));
+        // The second one waits for a statement that runs, so it may still wait for other streams.
+        let wait = TurnsWait::default();
+        let mut second = pin!(get_or_in(&decision, &wait, never()));
         assert!(second.as_mut().now_or_never().is_none());
         answer.send(Ok(true)).expect("the first stream reads");
         assert!(first.await.expect("a decision"));
         assert!(second.await.expect("a decision"));
+        assert_eq!(wait.left(), TURNS_WAIT);
         assert!(get_or(&decision, never()).await.expect("a decision"));
     }
 
     #[tokio::test]
     async fn the_next_stream_reads_if_the_first_one_is_closed_or_fails() {
-        let decision = SharedDecision::default();
+        let decision = Arc::<SharedDecision>::default();
         let (_answer, answered) = oneshot::channel();
         let mut closed = Box::pin(get_or(&decision, sent(answered)));
         assert!(closed.as_mut().now_or_never().is_none());
@@ -430,35 +582,112 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_read_of_one_stream_does_not_hold_up_the_others() {
-        let decision = SharedDecision::default();
+    async fn no_stream_asks_what_another_one_is_asking() {
+        let decision = Arc::<SharedDecision>::default();
         let (answer, answered) = oneshot::channel();
-        let mut slow = pin!(get_or(&decision, sent(answered)));
-        assert!(slow.as_mut().now_or_never().is_none());
-        // This one waits for the slow stream, then reads. Later streams use its decision at once.
-        assert!(get_or(&decision, async { Ok(true) }).await.expect("a decision"));
-        assert!(get_or(&decision, never()).now_or_never().expect("no wait").expect("a decision"));
-        // All streams have the same decision.
-        answer.send(Ok(false)).expect("the slow stream reads");
-        assert!(slow.await.expect("a decision"));
+        let mut first = pin!(get_or(&decision, sent(answered)));
+        assert!(first.as_mut().now_or_never().is_none());
+        let wait = spent();
+        let mut impatient: Vec<_> = (0..3).map(|_| Box::pin(get_or_in(&decision, &wait, never()))).collect();
+        for stream in &mut impatient {
+            assert!(stream.as_mut().now_or_never().is_none());
+        }
+        // A read that waited for its connection meanwhile does not ask either.
+        assert!(decision.ask().is_none());
+        answer.send(Ok(true)).expect("the first stream reads");
+        assert!(first.await.expect("a decision"));
+        for stream in impatient {
+            assert!(stream.await.expect("a decision"));
+        }
+        assert!(decision.ask().is_none());
     }
 
     #[tokio::test]
-    async fn one_stream_waits_only_once_for_slow_streams() {
-        let slow = [SharedDecision::default(), SharedDecision::default(), SharedDecision::default()];
-        let mut reads: Vec<_> = slow.iter().map(|decision| Box::pin(get_or(decision, std::future::pending()))).collect();
+    async fn one_of_many_impatient_streams_asks_if_the_one_that_asked_fails_or_is_closed() {
+        for is_closed in [false, true] {
+            let decision = Arc::<SharedDecision>::default();
+            let (answer, answered) = oneshot::channel();
+            let mut first = Box::pin(get_or(&decision, sent(answered)));
+            assert!(first.as_mut().now_or_never().is_none());
+            let (wait, reads) = (spent(), AtomicUsize::new(0));
+            let mut others = [0; 3].map(|_| Box::pin(get_or_in(&decision, &wait, counted(&reads))));
+            for stream in &mut others {
+                assert!(stream.as_mut().now_or_never().is_none());
+            }
+            if is_closed {
+                drop(first);
+            } else {
+                answer.send(Err(Error::internal("no database"))).expect("the first stream reads");
+                assert!(first.await.is_err());
+            }
+            let [second, third, fourth] = others;
+            let decided = tokio::join!(second, third, fourth);
+            assert!(decided.0.expect("a decision") && decided.1.expect("a decision") && decided.2.expect("a decision"));
+            assert_eq!(reads.into_inner(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn one_of_many_impatient_streams_asks_next_although_another_one_has_the_turn() {
+        let decision = Arc::<SharedDecision>::default();
+        let mut slow = Box::pin(get_or_wait(&decision));
+        assert!(slow.as_mut().now_or_never().is_none());
+        // This one does not wait for the turn. It gets a connection first.
+        let (wait, reads) = (spent(), AtomicUsize::new(0));
+        let mut asking = Box::pin(get_or_in(&decision, &wait, std::future::pending()));
+        assert!(asking.as_mut().now_or_never().is_none());
+        let mut others = [0; 3].map(|_| Box::pin(get_or_in(&decision, &wait, counted(&reads))));
+        for stream in &mut others {
+            assert!(stream.as_mut().now_or_never().is_none());
+        }
+        drop(asking);
+        let [second, third, fourth] = others;
+        let decided = tokio::join!(slow, second, third, fourth);
+        assert!(decided.0.expect("a decision") && decided.1.expect("a decision"));
+        assert!(decided.2.expect("a decision") && decided.3.expect("a decision"));
+        assert_eq!(reads.into_inner(), 1);
+    }
+
+    #[tokio::test]
+    async fn one_more_stream_asks_if_an_answer_takes_too_long() {
+        let decision = Arc::<SharedDecision>::default();
+        let mut slow = Box::pin(get_or(&decision, std::future::pending()));
+        assert!(slow.as_mut().now_or_never().is_none());
+        let reads = AtomicUsize::new(0);
+        let [second, third, fourth] = [0; 3].map(|_| get_or(&decision, counted(&reads)));
+        // The slow one gives up its own read for the decision of another one.
+        let decided = tokio::join!(slow, second, third, fourth);
+        assert!(decided.0.expect("a decision") && decided.1.expect("a decision"));
+        assert!(decided.2.expect("a decision") && decided.3.expect("a decision"));
+        assert_eq!(reads.into_inner(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_waits_for_a_connection_does_not_hold_up_the_others() {
+        let decision = Arc::<SharedDecision>::default();
+        // The first one has the turn until it has waited for too long. In the end both have the decision of the second one.
+        let (first, second) = tokio::join!(get_or_wait(&decision), get_or(&decision, async { Ok(true) }));
+        assert!(first.expect("a decision") && second.expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn one_stream_waits_only_once_for_streams_without_a_connection() {
+        let slow = [0; 3].map(|_| Arc::<SharedDecision>::default());
+        let mut reads: Vec<_> = slow.iter().map(|decision| Box::pin(get_or_wait(decision))).collect();
         for read in &mut reads {
             assert!(read.as_mut().now_or_never().is_none());
         }
         let wait = TurnsWait::default();
         let [first, others @ ..] = &slow;
-        assert!(first.get_or(&wait, async { Ok(true) }).await.expect("a decision"));
+        assert!(get_or_in(first, &wait, async { Ok(true) }).await.expect("a decision"));
+        assert!(wait.left().is_zero());
         for decision in others {
-            assert!(decision.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+            let read = get_or_in(decision, &wait, async { Ok(true) });
+            assert!(read.now_or_never().expect("no wait").expect("a decision"));
         }
         // A free turn is still taken.
-        let free = SharedDecision::default();
-        assert!(free.get_or(&wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
-        assert!(free.get_or(&wait, never()).await.expect("a decision"));
+        let free = Arc::<SharedDecision>::default();
+        assert!(get_or_in(&free, &wait, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+        assert!(get_or_in(&free, &wait, never()).await.expect("a decision"));
     }
 }

@@ -1,6 +1,6 @@
 //! Events under the conditions of grants: every way to read an event shows the same parts of it.
 
-use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines, until};
+use blockbase_tests::{Admin, Answer, Engine, HELD, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::{World, define, of_my_teams, path, world};
@@ -14,10 +14,79 @@ fn gist(event: &Value) -> (String, Value, Value, bool) {
     (payload["op"].as_str().unwrap_or_default().to_owned(), title("before"), title("after"), !payload["diff"].is_null())
 }
 
-/// The number of reads of related rows in a log, with which streams decide about images.
-fn reads(log: &str) -> usize {
-    let is_read = |line: &&str| line.contains("a statement runs") && line.contains("SELECT 1 FROM (SELECT");
-    log.lines().filter(is_read).count()
+/// A server that logs its statements.
+async fn tracing_server(engine: Engine) -> Server {
+    ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await
+}
+
+/// The topics of the streams that [`Changes`] counts for.
+const TOPICS: &str = "?topics=data.task.updated,data.note.created";
+
+/// Changes a task, and counts the reads of related rows with which open streams decide about that. The streams show tasks and
+/// notes.
+struct Changes<'a> {
+    server: &'a Server,
+    admin: &'a Admin<'a>,
+    task: &'a str,
+    /// The number of changes so far.
+    count: usize,
+    /// The number of reads that are held during each change, on Postgres, until they have run for some time.
+    held: usize,
+}
+
+impl Changes<'_> {
+    /// The number of reads of related rows so far.
+    async fn reads(&self, mark: &str) -> usize {
+        // When the log has this request, it also has everything before it.
+        self.server.send(self.admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
+        let is_read = |line: &&str| line.contains("a statement runs") && line.contains("SELECT 1 FROM (SELECT");
+        self.server.log_with(mark).await.lines().filter(is_read).count()
+    }
+
+    /// Changes the task, and returns the number of reads about that. Every stream shows the change, or none.
+    async fn change(&mut self, streams: &mut [Stream], is_shown: bool) -> usize {
+        self.count += 1;
+        let title = format!("title {}", self.count);
+        let before = self.reads(&format!("before-change-{}", self.count)).await;
+        let hold = if self.held > 0 { Some(self.server.hold_again().await) } else { None };
+        self.admin.patch(&path(self.task), json!({ "title": title })).await.data();
+        self.admin.make("note", json!({ "text": title })).await;
+        if let Some(hold) = hold {
+            // This is longer than streams wait for others that have no connection.
+            let are_slow = format!("{HELD} AND clock_timestamp() - query_start > interval '300 milliseconds'");
+            until("the reads run for some time", async || {
+                self.server.sql(&are_slow).await[0][0].parse::<usize>().unwrap() >= self.held
+            })
+            .await;
+            hold.release().await;
+        }
+        // A stream shows the note after it has decided about the task.
+        for stream in streams {
+            let mut has_shown = false;
+            loop {
+                // On Postgres, a stream may begin with events from a moment before it.
+                let event = stream.event().await;
+                let after = &event["payload"]["after"];
+                has_shown |= event["topic"] == "data.task.updated" && after["title"] == json!(title);
+                if event["topic"] == "data.note.created" && after["text"] == json!(title) {
+                    break;
+                }
+            }
+            assert_eq!(has_shown, is_shown, "{title}");
+        }
+        self.reads(&format!("after-change-{}", self.count)).await - before
+    }
+
+    /// Changes the task until the streams decide with the `expected` number of reads. On a busy machine, some streams may read by
+    /// themselves. They never need fewer reads than `least`.
+    async fn until_decided_by(&mut self, streams: &mut [Stream], is_shown: bool, least: usize, expected: usize) {
+        until("the streams read as little as they can", async || {
+            let reads = self.change(streams, is_shown).await;
+            assert!(reads >= least, "{reads} reads of {} streams", streams.len());
+            reads == expected
+        })
+        .await;
+    }
 }
 
 pub(super) async fn recent(caller: &Admin<'_>) -> Vec<Value> {
@@ -300,7 +369,7 @@ on_both_engines! {
 
 on_both_engines! {
     async fn one_stream_reads_the_related_rows_for_all_streams_of_a_policy(engine: Engine) {
-        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let server = tracing_server(engine).await;
         let admin = server.admin().await;
         define(&admin).await;
         let team = admin.make("team", json!({ "name": "one" })).await;
@@ -317,29 +386,12 @@ on_both_engines! {
         let (mut streams, mut ids) = (Vec::new(), Vec::new());
         for name in ["ann", "bob", "cid", "dan", "eve"] {
             let (reader, id) = user(&admin, name, Some("reader")).await;
-            streams.push(Stream::open(&reader, "?topics=data.task.updated,data.note.created").await);
+            streams.push(Stream::open(&reader, TOPICS).await);
             ids.push(id);
         }
-        let (mut round, mut before) = (0, reads(&server.log()));
-        // Each stream needs a decision about the image before the change and about the one after it. On a busy machine, some
-        // streams may read by themselves.
-        until("the streams share their decisions", async || {
-            round += 1;
-            let title = format!("title {round}");
-            admin.patch(&path(&task), json!({ "title": title })).await.data();
-            for stream in &mut streams {
-                assert_eq!(stream.event().await["payload"]["after"]["title"], json!(title));
-            }
-            // When the log has this request, it also has everything before it.
-            let mark = format!("after-round-{round}");
-            server.send(admin.request("GET", "/api/v1/me").header("x-request-id", &mark)).await;
-            let all = reads(&server.log_with(&mark).await);
-            let of_round = all - before;
-            before = all;
-            assert!(of_round >= 2, "{of_round} reads");
-            of_round == 2
-        })
-        .await;
+        // The streams need a decision about the image before the change and one about the image after it.
+        let mut changes = Changes { server: &server, admin: &admin, task: &task, count: 0, held: 0 };
+        changes.until_decided_by(&mut streams, true, 2, 2).await;
         // If the common condition is false, the conditions of each reader decide. Each stream shows the note after it has decided
         // about the task.
         admin.patch(&format!("/api/v1/data/team/{team}"), json!({ "name": "two" })).await.data();
@@ -359,44 +411,70 @@ on_both_engines! {
     }
 
     async fn the_related_rows_of_a_reader_are_read_once_for_all_their_streams(engine: Engine) {
-        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let server = tracing_server(engine).await;
         let admin = server.admin().await;
         define(&admin).await;
         let team = admin.make("team", json!({ "name": "one" })).await;
         let task = admin.make("task", json!({ "title": "first", "team_id": team })).await;
-        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": of_my_teams() }])).await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        role(&admin, "reader", json!([
+            { "resource": "task", "actions": ["read"], "where": of_my_teams() },
+            { "resource": "note", "actions": ["read"] },
+        ])).await;
         let mut streams = Vec::new();
         for name in ["ann", "bob"] {
             let (reader, id) = user(&admin, name, Some("reader")).await;
             admin.make("member", json!({ "user_id": id, "team_id": team })).await;
             for _ in 0..3 {
-                streams.push(Stream::open(&reader, "?topics=data.task.updated").await);
+                streams.push(Stream::open(&reader, TOPICS).await);
             }
         }
-        let (mut round, mut before) = (0, reads(&server.log()));
-        // Each of the two readers needs a decision about the image before the change and about the one after it. On a busy
-        // machine, some streams may read by themselves.
-        until("the streams of one reader share their decisions", async || {
-            round += 1;
-            let title = format!("title {round}");
-            admin.patch(&path(&task), json!({ "title": title })).await.data();
-            for stream in &mut streams {
-                assert_eq!(stream.event().await["payload"]["after"]["title"], json!(title));
+        // Each of the two readers needs a decision about the image before the change and one about the image after it.
+        let mut changes = Changes { server: &server, admin: &admin, task: &task, count: 0, held: 0 };
+        changes.until_decided_by(&mut streams, true, 4, 4).await;
+    }
+
+    async fn no_stream_of_a_role_reads_while_another_one_is_reading(engine: Engine) {
+        const ROLES: usize = 3;
+        const USERS_OF_A_ROLE: usize = 2;
+        const STREAMS_OF_A_USER: usize = 10;
+        let server = tracing_server(engine).await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        let task = admin.make("task", json!({ "title": "first", "team_id": team })).await;
+        admin.make("member", json!({ "user_id": "somebody", "team_id": team })).await;
+        let mut streams = Vec::new();
+        for number in 0..ROLES {
+            let (name, other) = (format!("role{number}"), format!("nobody{number}"));
+            let condition = json!({ "team": { "member_by_team": { "some": { "user_id": { "neq": other } } } } });
+            role(&admin, &name, json!([
+                { "resource": "task", "actions": ["read"], "where": condition },
+                { "resource": "note", "actions": ["read"] },
+            ])).await;
+            for user_number in 0..USERS_OF_A_ROLE {
+                let (reader, _) = user(&admin, &format!("{name}user{user_number}"), Some(&name)).await;
+                for _ in 0..STREAMS_OF_A_USER {
+                    streams.push(Stream::open(&reader, TOPICS).await);
+                }
             }
-            // When the log has this request, it also has everything before it.
-            let mark = format!("after-round-{round}");
-            server.send(admin.request("GET", "/api/v1/me").header("x-request-id", &mark)).await;
-            let all = reads(&server.log_with(&mark).await);
-            let of_round = all - before;
-            before = all;
-            assert!(of_round >= 4, "{of_round} reads");
-            of_round == 4
-        })
-        .await;
+        }
+        // On Postgres, the reads of members are held until all streams have waited for them. On SQLite, no stream waits.
+        let held = match server.engine() {
+            Engine::Sqlite => 0,
+            Engine::Postgres => {
+                server.hold_reads("member").await.release().await;
+                ROLES
+            }
+        };
+        let mut changes = Changes { server: &server, admin: &admin, task: &task, count: 0, held };
+        // Each role needs a decision about the image before the change and one about the image after it.
+        changes.until_decided_by(&mut streams, true, 2 * ROLES, 2 * ROLES).await;
     }
 
     async fn the_common_part_of_a_condition_is_read_by_itself_only_for_several_streams(engine: Engine) {
-        let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let server = tracing_server(engine).await;
         let admin = server.admin().await;
         define(&admin).await;
         let team = admin.make("team", json!({ "name": "two" })).await;
@@ -411,11 +489,11 @@ on_both_engines! {
         ];
         role(&admin, "reader", json!([])).await;
         let mut streams = Vec::new();
-        let mut round = 0;
+        let mut changes = Changes { server: &server, admin: &admin, task: &task, count: 0, held: 0 };
         for names in [&["ann"][..], &["bob", "cid", "dan"][..]] {
             for name in names {
                 let (reader, _) = user(&admin, name, Some("reader")).await;
-                streams.push(Stream::open(&reader, "?topics=data.task.updated,data.note.created").await);
+                streams.push(Stream::open(&reader, TOPICS).await);
             }
             for condition in &undecided {
                 let grants = json!([
@@ -427,33 +505,9 @@ on_both_engines! {
                 // common part. On a busy machine, some streams may read it by themselves. The first round after a change of the
                 // role decides twice.
                 let complete = 2 * streams.len();
-                let least = if streams.len() == 1 { complete } else { complete + 2 };
-                until("the streams read as little as they can", async || {
-                    round += 1;
-                    let (title, mark) = (format!("title {round}"), format!("before-round-{round}"));
-                    server.send(admin.request("GET", "/api/v1/me").header("x-request-id", &mark)).await;
-                    let before = reads(&server.log_with(&mark).await);
-                    admin.patch(&path(&task), json!({ "title": title })).await.data();
-                    admin.make("note", json!({ "text": title })).await;
-                    // A stream shows the note after it has decided about the task, which it does not show.
-                    for stream in &mut streams {
-                        loop {
-                            let event = stream.event().await;
-                            assert_eq!(event["topic"], "data.note.created", "{event}");
-                            // On Postgres, a stream may begin with a note from a moment before it.
-                            if event["payload"]["after"]["text"] == json!(title) {
-                                break;
-                            }
-                        }
-                    }
-                    let mark = format!("after-round-{round}");
-                    server.send(admin.request("GET", "/api/v1/me").header("x-request-id", &mark)).await;
-                    let of_round = reads(&server.log_with(&mark).await) - before;
-                    // An event that comes late is decided without the common part.
-                    assert!(of_round >= complete, "{of_round} reads of {} streams", streams.len());
-                    of_round == least
-                })
-                .await;
+                let expected = if streams.len() == 1 { complete } else { complete + 2 };
+                // An event that comes late is decided without the common part.
+                changes.until_decided_by(&mut streams, false, complete, expected).await;
             }
         }
     }
