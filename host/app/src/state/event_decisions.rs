@@ -315,7 +315,7 @@ impl EventDecisions {
     /// The decision about the event with the number `seq`, which occurred a moment before `now`. `None` if the event has too many
     /// of them.
     pub(crate) fn of(&self, seq: i64, occurred_at: i64, now: i64, question: ImageQuestion) -> Option<Arc<SharedDecision>> {
-        // What is no longer needed. It is dropped after the lock is released.
+        // Decisions that left the lists. They are dropped after the lock is released.
         let (mut removed, mut removed_personal) = (Vec::new(), Vec::new());
         let hash = question.hash_value();
         let mut events = self.0.lock();
