@@ -17,6 +17,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockbase_query::condition::{Image, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
@@ -31,7 +32,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
-use crate::state::event_decisions::{Answer, ImageQuestion, SharedDecision, TurnsWait, is_new, others_may_ask};
+use crate::state::event_decisions::{Answer, EventWait, ImageQuestion, SharedDecision, is_new, others_may_ask};
 
 /// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl App {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
-        Onlooker { app: self, caller, permit: None, live: None, wait: TurnsWait::default() }.shown_of(event).await
+        Onlooker { app: self, caller, permit: None, live: None, wait: EventWait::default() }.shown_of(event).await
     }
 
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
@@ -123,7 +124,7 @@ impl App {
         permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: TurnsWait::default() };
+        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default() };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
@@ -137,7 +138,7 @@ impl App {
         caller: &Caller,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: TurnsWait::default() };
+        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: EventWait::default() };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 }
@@ -170,8 +171,8 @@ struct Onlooker<'a> {
     permit: Option<&'a Arc<ScanPermit>>,
     /// The event, if the feed has just published it. Then other streams decide about it at the same time.
     live: Option<&'a CommittedEvent>,
-    /// The time for which the caller may still wait for streams without a connection.
-    wait: TurnsWait,
+    /// How long the caller may still wait for the streams of others.
+    wait: EventWait,
 }
 
 impl Onlooker<'_> {
@@ -373,21 +374,26 @@ impl Onlooker<'_> {
     }
 
     /// Whether a record's image meets a condition, by the present related rows. `None` if another stream asked the database while
-    /// this one waited for a connection. The answer is for all streams, so the caller is not checked after it.
+    /// this one waited for a connection, or if the read turned out to need a place for a scan. The answer is for all streams, so
+    /// the caller is not checked after it.
     async fn read_related_rows(
         &self,
         registry: &Registry,
         shared: &Arc<SharedDecision>,
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
-        let cost = if asked.condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
+        let needs_place = asked.condition.reads_texts() || shared.needs_place();
+        let cost = if needs_place { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
-        let (shared, asked) = (Arc::clone(shared), Arc::clone(asked));
+        let (shared, asked, alone_from) = (Arc::clone(shared), Arc::clone(asked), self.wait.alone_from);
+        // A read of unknown cost has a place only when it begins for the second time.
+        let has_place = AtomicBool::new(needs_place);
         self.app
             .read_metered_unchecked(self.caller, self.permit, read, move |connection| {
                 let (shared, asked) = (Arc::clone(&shared), Arc::clone(&asked));
+                let has_place = has_place.swap(true, Ordering::Relaxed);
                 Box::pin(async move {
-                    let Some(asking) = shared.ask() else { return Ok(None) };
+                    let Some(asking) = shared.ask(has_place, alone_from) else { return Ok(None) };
                     let AskedRows { object, condition, image } = &*asked;
                     let statement = sql::image_meets(connection.dialect(), object, condition, image);
                     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;

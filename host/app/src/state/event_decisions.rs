@@ -6,10 +6,19 @@
 //! reader, only the streams of this reader share its decisions.
 //!
 //! The streams take turns. While the statement of one stream runs, the others wait for it. If there is no answer after
-//! [`ASKED_MAX`], the next stream in the queue runs the statement too, and so on. The first answer counts for all.
+//! [`ASKED_MAX`], the next stream in the queue runs the statement too. The first answer counts for all. So if all callers have
+//! free places in their shares of the server, the statement runs once, and once more for each further second without an answer.
 //!
-//! A stream reads within its caller's share of the server. If the caller has used up this share, the read waits for a connection.
-//! So the turn of a stream without a connection is short ([`TURN_MAX`]), and so is the wait for such turns ([`TURNS_WAIT`]).
+//! A stream reads within its caller's share, so it may have to wait for a connection or for a place for its scan. Others hardly
+//! wait for that:
+//!
+//! - The turn of a stream that does not ask the database is short ([`TURN_MAX`]), and so is the wait for such turns, for all
+//!   decisions about an event together ([`TURNS_WAIT`]).
+//! - A read may begin without a place for a scan. If it takes long then, the store gives it up (`CHEAP_READ` on Postgres). If this
+//!   has happened once, only reads with a place ask for this decision. So the streams of a caller without free places hold up the
+//!   others by one such read for each decision, and by [`TURNS_WAIT`] for each event.
+//! - A stream waits for nobody once [`ALONE_AFTER`] has passed, for example if the statements of others fail one after the other.
+//!   It then asks the database although others ask too.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,21 +30,23 @@ use blockbase_query::Condition;
 use blockbase_query::condition::Audience;
 use blockbase_schema::Result;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit, SetOnce};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, SetOnce};
 
 /// How long after an event its decisions are shared, in milliseconds. A stream that comes to the event later reads the present
 /// rows by itself. So if the database needs longer for each event than passes between two events, the streams fall behind until
 /// they no longer share.
 const SHARED_MS: i64 = 2_000;
-/// How long it is the turn of one stream while nobody asks the database, because the stream has no connection yet. It is less
-/// than [`TURNS_WAIT`], so that one such stream does not use up the wait of all others.
+/// How long it is the turn of one stream while nobody asks the database, because the stream has no connection yet, or no place
+/// for its scan. It is less than [`TURNS_WAIT`], so that one such stream does not use up the wait of all others.
 const TURN_MAX: Duration = Duration::from_millis(25);
 /// How long one stream waits while nobody asks the database, for all its decisions about one event. Then it reads without its
 /// turn.
 const TURNS_WAIT: Duration = Duration::from_millis(50);
-/// How long it is the turn of a stream whose statement runs. Then the next stream asks the database too. If the statement fails,
-/// others may wait for the rest of this time, while streams without a connection have their turns.
+/// How long others wait for a statement that runs. Then the next stream asks the database too.
 const ASKED_MAX: Duration = Duration::from_secs(1);
+/// How long after it came to an event a stream may still wait for others. Later, it reads within its caller's share, and only
+/// takes the decision of others if that is known first.
+const ALONE_AFTER: Duration = Duration::from_millis(SHARED_MS as u64);
 /// The maximum number of events whose decisions are in memory. If there are more, those of the oldest event are dropped, and
 /// streams that are further behind read by themselves.
 const EVENTS_MAX: usize = 64;
@@ -67,23 +78,33 @@ pub(crate) fn others_may_ask(audience: Audience, open: usize, of_reader: impl Fn
     }
 }
 
-/// The time for which a stream may still wait while nobody asks the database, because of one event.
-pub(crate) struct TurnsWait(Mutex<Duration>);
+/// How long a stream still waits for others because of one event.
+pub(crate) struct EventWait {
+    /// The rest of [`TURNS_WAIT`].
+    turns: Mutex<Duration>,
+    /// The time from which the stream waits for nobody.
+    pub(crate) alone_from: Instant,
+}
 
-impl Default for TurnsWait {
-    fn default() -> TurnsWait {
-        TurnsWait(Mutex::new(TURNS_WAIT))
+impl Default for EventWait {
+    fn default() -> EventWait {
+        EventWait { turns: Mutex::new(TURNS_WAIT), alone_from: Instant::now() + ALONE_AFTER }
     }
 }
 
-impl TurnsWait {
+impl EventWait {
+    /// The time for which the stream may still wait while nobody asks the database.
     fn left(&self) -> Duration {
-        *self.0.lock()
+        *self.turns.lock()
     }
 
     fn spend(&self, waited: Duration) {
-        let mut left = self.0.lock();
+        let mut left = self.turns.lock();
         *left = left.saturating_sub(waited);
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.alone_from
     }
 }
 
@@ -118,13 +139,30 @@ pub(crate) struct SharedDecision {
     decided: SetOnce<bool>,
     /// The permit of the stream whose turn it is. It is closed when the decision is known.
     turn: Semaphore,
-    /// The time since which a stream asks the database. `None` if nobody asks.
-    asked_since: Mutex<Option<Instant>>,
+    asked: Mutex<Asked>,
+    /// Wakes the streams that wait for an answer, when a stream stops asking without one.
+    unanswered: Notify,
+}
+
+/// What was asked of the database for a decision.
+#[derive(Default)]
+struct Asked {
+    /// The time since which a stream asks. `None` if nobody asks.
+    since: Option<Instant>,
+    /// Whether a read without a place for a scan has ended without an answer. It was probably given up because it took too long.
+    needs_place: bool,
+}
+
+impl Asked {
+    /// The time until which others wait for the stream that asks. `None` if they do not wait.
+    fn until(&self, now: Instant) -> Option<Instant> {
+        self.since.map(|since| since + ASKED_MAX).filter(|until| now < *until)
+    }
 }
 
 impl Default for SharedDecision {
     fn default() -> SharedDecision {
-        SharedDecision { decided: SetOnce::new(), turn: Semaphore::new(1), asked_since: Mutex::default() }
+        SharedDecision { decided: SetOnce::new(), turn: Semaphore::new(1), asked: Mutex::default(), unanswered: Notify::new() }
     }
 }
 
@@ -132,6 +170,7 @@ impl Default for SharedDecision {
 pub(crate) struct Asking {
     decision: Arc<SharedDecision>,
     since: Instant,
+    has_place: bool,
 }
 
 impl Asking {
@@ -143,11 +182,17 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let mut asked_since = self.decision.asked_since.lock();
-        // After `ASKED_MAX`, another stream may ask too.
-        if *asked_since == Some(self.since) && !self.decision.decided.initialized() {
-            *asked_since = None;
+        let mut asked = self.decision.asked.lock();
+        if self.decision.decided.initialized() {
+            return;
         }
+        asked.needs_place |= !self.has_place;
+        // After `ASKED_MAX`, another stream may ask too.
+        if asked.since == Some(self.since) {
+            asked.since = None;
+        }
+        drop(asked);
+        self.decision.unanswered.notify_waiters();
     }
 }
 
@@ -157,34 +202,38 @@ pub(crate) struct Answer {
     _asking: Asking,
 }
 
-/// Whether others wait for a stream that asks the database since this time.
-fn is_awaited(asked_since: Option<Instant>) -> bool {
-    asked_since.is_some_and(|since| since.elapsed() < ASKED_MAX)
-}
-
 impl SharedDecision {
-    /// Begins to ask the database, for a read that has a connection. `None` if another stream asks, or if the decision is known.
-    pub(crate) fn ask(self: &Arc<Self>) -> Option<Asking> {
-        let mut asked_since = self.asked_since.lock();
-        if self.decided.initialized() || is_awaited(*asked_since) {
-            return None;
-        }
-        let since = Instant::now();
-        *asked_since = Some(since);
-        Some(Asking { decision: Arc::clone(self), since })
+    /// Whether a read needs a place for a scan before it asks the database.
+    pub(crate) fn needs_place(&self) -> bool {
+        self.asked.lock().needs_place
     }
 
-    fn is_asked(&self) -> bool {
-        is_awaited(*self.asked_since.lock())
+    /// Begins to ask the database, for a read that has a connection. `has_place` says whether it has a place for a scan too.
+    ///
+    /// `None` if the decision is known. Before `alone_from`, also if another stream asks, or if the read needs a place.
+    pub(crate) fn ask(self: &Arc<Self>, has_place: bool, alone_from: Instant) -> Option<Asking> {
+        let mut asked = self.asked.lock();
+        let since = Instant::now();
+        let waits = asked.until(since).is_some() || (asked.needs_place && !has_place);
+        if self.decided.initialized() || (waits && since < alone_from) {
+            return None;
+        }
+        asked.since = Some(since);
+        Some(Asking { decision: Arc::clone(self), since, has_place })
+    }
+
+    /// The time until which others wait for the stream that asks the database. `None` if they do not wait.
+    fn asked_until(&self) -> Option<Instant> {
+        self.asked.lock().until(Instant::now())
     }
 
     /// The decision. If no stream knows it, the answer to `read` becomes the decision. `read` begins when it is the turn of this
-    /// stream, or when its `wait` is spent. The result of `read` is `None` if another stream asked the database first
+    /// stream, or when its `wait` is spent. The result of `read` is `None` if it must not ask the database
     /// ([`SharedDecision::ask`]). If `read` fails, or if the stream is closed meanwhile, it is the turn of the next stream.
     ///
     /// # Errors
     /// Those of `read`.
-    pub(crate) async fn get_or<R>(&self, wait: &TurnsWait, read: impl Fn() -> R) -> Result<bool>
+    pub(crate) async fn get_or<R>(&self, wait: &EventWait, read: impl Fn() -> R) -> Result<bool>
     where
         R: Future<Output = Result<Option<Answer>>>,
     {
@@ -196,9 +245,17 @@ impl SharedDecision {
             if turn.is_none() {
                 turn = self.take_turn(wait).await;
             }
-            if self.decided.initialized() || self.is_asked() {
-                // A stream without the turn came first. If that one fails, only this stream asks next, because it keeps the turn.
-                let _ = tokio::time::timeout(TURN_MAX, self.decided.wait()).await;
+            if self.decided.initialized() {
+                continue;
+            }
+            let unanswered = self.unanswered.notified();
+            if let Some(until) = self.asked_until().filter(|_| !wait.is_over()) {
+                // A stream without the turn came first. If that one fails, this stream asks next, because it keeps the turn.
+                tokio::select! {
+                    _ = self.decided.wait() => {}
+                    () = unanswered => {}
+                    () = tokio::time::sleep_until(until.min(wait.alone_from).into()) => {}
+                }
                 continue;
             }
             let Some(Answer { met, _asking }) = self.read_in(&mut turn, read()).await? else { continue };
@@ -208,34 +265,41 @@ impl SharedDecision {
         }
     }
 
-    /// Waits for the turn of this stream. `None` if it reads without its turn, because its `wait` is spent and nobody asks the
-    /// database, or if the decision is known.
-    async fn take_turn(&self, wait: &TurnsWait) -> Option<SemaphorePermit<'_>> {
+    /// Waits for the turn of this stream. `None` if it reads without its turn, because it no longer waits for others, or if the
+    /// decision is known.
+    async fn take_turn(&self, wait: &EventWait) -> Option<SemaphorePermit<'_>> {
         if let Ok(turn) = self.turn.try_acquire() {
             return Some(turn);
         }
         // The stream keeps its place in the queue in all rounds of the loop.
         let mut turn = pin!(self.turn.acquire());
         loop {
-            let (begun, is_asked, left) = (Instant::now(), self.is_asked(), wait.left());
-            if !is_asked && left.is_zero() {
+            let unanswered = self.unanswered.notified();
+            let (begun, asked_until) = (Instant::now(), self.asked_until());
+            let until = asked_until.unwrap_or_else(|| begun + wait.left()).min(wait.alone_from);
+            if until <= begun {
                 return None;
             }
-            let taken = tokio::time::timeout(if is_asked { ASKED_MAX } else { left }, &mut turn).await;
-            if !is_asked {
+            let taken = tokio::select! {
+                biased;
+                taken = &mut turn => Some(taken),
+                () = unanswered => None,
+                () = tokio::time::sleep_until(until.into()) => None,
+            };
+            if asked_until.is_none() {
                 // A stream may have begun to ask meanwhile. The wait for its answer does not count.
-                let asked_since = *self.asked_since.lock();
-                let until = asked_since.filter(|since| *since > begun).unwrap_or_else(Instant::now);
-                wait.spend(until.duration_since(begun));
+                let since = self.asked.lock().since;
+                let ended = since.filter(|since| *since > begun).unwrap_or_else(Instant::now);
+                wait.spend(ended.duration_since(begun));
             }
-            if let Ok(turn) = taken {
-                return turn.ok();
+            if let Some(taken) = taken {
+                return taken.ok();
             }
         }
     }
 
-    /// The result of `read`. `None` if another stream asks first, or has read the decision meanwhile. This stream loses its
-    /// `turn` if it has no connection after [`TURN_MAX`], or no answer after [`ASKED_MAX`].
+    /// The result of `read`. `None` if it must not ask the database, or if another stream has read the decision meanwhile. This
+    /// stream loses its `turn` if it does not ask the database after [`TURN_MAX`], or has no answer after [`ASKED_MAX`].
     async fn read_in(
         &self,
         turn: &mut Option<SemaphorePermit<'_>>,
@@ -248,7 +312,7 @@ impl SharedDecision {
                 answer = &mut read => return answer,
                 _ = self.decided.wait() => return Ok(None),
                 () = tokio::time::sleep(TURN_MAX), if turn.is_some() => {
-                    if !self.is_asked() {
+                    if self.asked_until().is_none() {
                         *turn = None;
                     }
                 }
@@ -353,6 +417,7 @@ mod tests {
     use blockbase_query::{Action, Bounds, Decision, Permissions, Reading, Variables, read_condition};
     use blockbase_schema::{Error, Registry, Relation, Relationship, StoredObject};
     use futures_util::FutureExt;
+    use futures_util::future::join_all;
     use serde_json::json;
     use tokio::sync::oneshot;
 
@@ -503,18 +568,18 @@ mod tests {
 
     /// The decision for a stream that has not waited yet. Its read has a connection at once.
     async fn get_or(decision: &Arc<SharedDecision>, read: impl Future<Output = Result<bool>>) -> Result<bool> {
-        get_or_in(decision, &TurnsWait::default(), read).await
+        get_or_in(decision, &EventWait::default(), read).await
     }
 
     /// The same for a stream that may wait as long as `wait`. It asks the database at most once.
     async fn get_or_in(
         decision: &Arc<SharedDecision>,
-        wait: &TurnsWait,
+        wait: &EventWait,
         read: impl Future<Output = Result<bool>>,
     ) -> Result<bool> {
         let read = &Mutex::new(Some(read));
         let ask = || async move {
-            let Some(asking) = decision.ask() else { return Ok(None) };
+            let Some(asking) = decision.ask(true, wait.alone_from) else { return Ok(None) };
             let read = read.lock().take();
             let read = read.ok_or_else(|| Error::internal("this stream has asked before"))?;
             Ok::<_, Error>(Some(asking.answered(read.await?)))
@@ -524,12 +589,26 @@ mod tests {
 
     /// The decision for a stream whose read gets no connection.
     async fn get_or_wait(decision: &SharedDecision) -> Result<bool> {
-        decision.get_or(&TurnsWait::default(), std::future::pending::<Result<Option<Answer>>>).await
+        decision.get_or(&EventWait::default(), std::future::pending::<Result<Option<Answer>>>).await
     }
 
-    /// The wait of a stream that has waited long enough.
-    fn spent() -> TurnsWait {
-        let wait = TurnsWait::default();
+    /// The decision for a stream of a caller without free places. Its read is given up soon, and then waits for a place.
+    async fn get_or_without_place(decision: &Arc<SharedDecision>, wait: &EventWait, asked: &AtomicUsize) -> Result<bool> {
+        let read = || async move {
+            if !decision.needs_place()
+                && let Some(_asking) = decision.ask(false, wait.alone_from)
+            {
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+            std::future::pending::<Result<Option<Answer>>>().await
+        };
+        decision.get_or(wait, read).await
+    }
+
+    /// The wait of a stream that has waited long enough for the turns of others.
+    fn spent() -> EventWait {
+        let wait = EventWait::default();
         wait.spend(TURNS_WAIT);
         wait
     }
@@ -557,7 +636,7 @@ mod tests {
         let mut first = pin!(get_or(&decision, sent(answered)));
         assert!(first.as_mut().now_or_never().is_none());
         // The second one waits for a statement that runs, so it may still wait for other streams.
-        let wait = TurnsWait::default();
+        let wait = EventWait::default();
         let mut second = pin!(get_or_in(&decision, &wait, never()));
         assert!(second.as_mut().now_or_never().is_none());
         answer.send(Ok(true)).expect("the first stream reads");
@@ -593,13 +672,13 @@ mod tests {
             assert!(stream.as_mut().now_or_never().is_none());
         }
         // A read that waited for its connection meanwhile does not ask either.
-        assert!(decision.ask().is_none());
+        assert!(decision.ask(true, wait.alone_from).is_none());
         answer.send(Ok(true)).expect("the first stream reads");
         assert!(first.await.expect("a decision"));
         for stream in impatient {
             assert!(stream.await.expect("a decision"));
         }
-        assert!(decision.ask().is_none());
+        assert!(decision.ask(true, wait.alone_from).is_none());
     }
 
     #[tokio::test]
@@ -663,6 +742,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_streams_of_a_caller_without_places_ask_only_once_for_all() {
+        let decision = Arc::<SharedDecision>::default();
+        let (wait, asked) = (EventWait::default(), AtomicUsize::new(0));
+        let mut without_place: Vec<_> = (0..100).map(|_| Box::pin(get_or_without_place(&decision, &wait, &asked))).collect();
+        for stream in &mut without_place {
+            assert!(stream.as_mut().now_or_never().is_none());
+        }
+        // This one comes last in the queue. It does not wait until each of the others has had its turn.
+        let (last, others) = tokio::join!(get_or(&decision, async { Ok(true) }), join_all(without_place));
+        assert!(last.expect("a decision"));
+        assert!(others.into_iter().all(|decided| decided.expect("a decision")));
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_stream_with_a_place_asks_as_soon_as_a_read_without_one_is_given_up() {
+        let (decision, wait) = (Arc::<SharedDecision>::default(), EventWait::default());
+        let without_place = decision.ask(false, wait.alone_from).expect("nobody else asks");
+        let mut stream = pin!(get_or_in(&decision, &wait, async { Ok(true) }));
+        assert!(stream.as_mut().now_or_never().is_none());
+        drop(without_place);
+        // No further read without a place comes first.
+        assert!(decision.needs_place());
+        assert!(decision.ask(false, wait.alone_from).is_none());
+        assert!(stream.now_or_never().expect("no further wait").expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_waited_for_long_asks_beside_others() {
+        let decision = Arc::<SharedDecision>::default();
+        let mut asking = pin!(get_or(&decision, std::future::pending()));
+        assert!(asking.as_mut().now_or_never().is_none());
+        let alone = EventWait { alone_from: Instant::now(), ..EventWait::default() };
+        let failing = get_or_in(&decision, &alone, async { Err(Error::internal("no database")) });
+        assert!(failing.now_or_never().expect("no wait").is_err());
+        assert!(get_or_in(&decision, &alone, async { Ok(true) }).now_or_never().expect("no wait").expect("a decision"));
+        assert!(asking.await.expect("a decision"));
+    }
+
+    #[tokio::test]
     async fn a_stream_that_waits_for_a_connection_does_not_hold_up_the_others() {
         let decision = Arc::<SharedDecision>::default();
         // The first one has the turn until it has waited for too long. In the end both have the decision of the second one.
@@ -677,7 +796,7 @@ mod tests {
         for read in &mut reads {
             assert!(read.as_mut().now_or_never().is_none());
         }
-        let wait = TurnsWait::default();
+        let wait = EventWait::default();
         let [first, others @ ..] = &slow;
         assert!(get_or_in(first, &wait, async { Ok(true) }).await.expect("a decision"));
         assert!(wait.left().is_zero());
