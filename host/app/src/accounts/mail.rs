@@ -166,8 +166,9 @@ impl App {
 
     /// Counts a mail for its asker and its address. Returns whether the address may still get it.
     ///
-    /// The counts stay locked until the transaction ends. A transaction that also makes an account counts the mail first, and then
-    /// makes the account. If some of these transactions did it the other way round, two with one address could wait for each other.
+    /// The counts stay locked until the transaction ends. A transaction that also makes an account counts the mail first, then
+    /// makes the account, and then locks its roles. If it locks the accounts, it does that before. If some of these transactions
+    /// had another order, two with one address or one role could wait for each other.
     ///
     /// # Errors
     /// `rate_limited` if the asker has asked for too many.

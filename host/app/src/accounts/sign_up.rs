@@ -136,7 +136,8 @@ impl NewAccount {
     /// address, and is sent only if that account still has to prove it.
     ///
     /// The mail is counted first. So parallel sign-ups with one address wait for each other at its count, whether or not the
-    /// address is taken.
+    /// address is taken. The role is locked last: a change of it is short and made by somebody trusted, but sign-ups that wait
+    /// for a count could keep it locked for as long as anybody makes new ones.
     async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
         let now = self.user.created_at;
         let mut mail = NewMail {
@@ -148,10 +149,6 @@ impl NewAccount {
             maker: Maker::default(),
             asker: self.asker.clone(),
         };
-        if let Some(role) = &app.settings.signup_role {
-            // Somebody may be changing the role. The mails of the whole network must not wait for that.
-            connection.kept_role_named(role).await?;
-        }
         let is_mailed = app.count_mail_of_sign_up(connection, &mail, now).await?;
         let is_taken = connection.user_of_email(&self.user.email).await?.is_some();
         let nested = connection.begin_nested().await?;

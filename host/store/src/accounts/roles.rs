@@ -122,7 +122,7 @@ impl Connection {
     }
 
     /// Does the same as [`Connection::role_named`], but the role is not deleted until the transaction ends.
-    pub async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
+    async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role_named(name).await,
             Dialect::Postgres => concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.name = $1 FOR KEY SHARE"),
