@@ -356,8 +356,8 @@ impl Connection {
     /// Begins a nested transaction. It can be undone while the transaction around it goes on.
     ///
     /// [`Connection::back_to_savepoint`] undoes statements on Postgres only, and no effects. [`Connection::undo_nested`] undoes
-    /// statements on both engines, with their events, counts and other effects. So a nested transaction costs two statements on
-    /// SQLite, where a savepoint costs none.
+    /// statements on both engines, with their events, counts and other effects. So on SQLite a nested transaction costs two
+    /// statements, or three if it is undone, where a savepoint costs none.
     pub async fn begin_nested(&mut self) -> Result<NestedTransaction, DbError> {
         self.savepoints += 1;
         let number = self.savepoints;
