@@ -14,9 +14,9 @@
 //!
 //! - The turn of a stream that does not ask the database is short ([`TURN_MAX`]), and so is the wait for such turns, for all
 //!   decisions about an event together ([`TURNS_WAIT`]).
-//! - A read may begin without a place for a scan. If it takes long then, the store gives it up (`CHEAP_READ` on Postgres). If this
-//!   has happened once, only reads with a place ask for this decision. So the streams of a caller without free places hold up the
-//!   others by one such read for each decision, and by [`TURNS_WAIT`] for each event.
+//! - A read may begin without a place for a scan. If it takes long then, the store gives it up (`CHEAP_READ` on Postgres). If
+//!   this has happened once, only reads with a place ask for this decision. So the streams of a caller without free places hold
+//!   up the others by one such read for each decision, and by [`TURNS_WAIT`] for each event.
 //! - A stream waits for nobody once [`ALONE_AFTER`] has passed, for example if the statements of others fail one after the other.
 //!   It then asks the database although others ask too.
 
@@ -214,11 +214,15 @@ impl SharedDecision {
     pub(crate) fn ask(self: &Arc<Self>, has_place: bool, alone_from: Instant) -> Option<Asking> {
         let mut asked = self.asked.lock();
         let since = Instant::now();
-        let waits = asked.until(since).is_some() || (asked.needs_place && !has_place);
+        let is_asked = asked.until(since).is_some();
+        let waits = is_asked || (asked.needs_place && !has_place);
         if self.decided.initialized() || (waits && since < alone_from) {
             return None;
         }
-        asked.since = Some(since);
+        // Others do not wait longer because of a stream that asks beside another one.
+        if !is_asked {
+            asked.since = Some(since);
+        }
         Some(Asking { decision: Arc::clone(self), since, has_place })
     }
 
