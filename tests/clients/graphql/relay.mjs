@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { buildSchema } from "graphql";
+import { send as sendTo } from "./send.mjs";
 
 const [url, token] = process.argv.slice(2);
 if (!token) throw new Error("usage: node relay.mjs <url> <token>");
@@ -47,24 +48,7 @@ async function step(name, run) {
   console.log(`ok ${name}`);
 }
 
-/** Sends an operation, whose result must have no errors. */
-async function send(query, variables) {
-  const response = await fetch(url, {
-    method: "POST",
-    headers: {
-      accept: "application/graphql-response+json",
-      "content-type": "application/json",
-      authorization: `Bearer ${token}`,
-    },
-    body: JSON.stringify({ query, variables }),
-  });
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  const result = JSON.parse(text);
-  assert.equal(result.errors, undefined, text);
-  return result;
-}
-
+const send = (query, variables) => sendTo(url, token, query, variables);
 const idsOf = (connection) => connection.edges.map(({ node }) => node.id);
 
 // ---- the compiler --------------------------------------------------------

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { buildClientSchema, getIntrospectionQuery, lexicographicSortSchema, printSchema, validateSchema } from "graphql";
+import { send } from "./send.mjs";
 
 const [url, token, file] = process.argv.slice(2);
 if (!file) throw new Error("usage: node schema.mjs <url> <token> <file>");
@@ -15,19 +16,7 @@ const query = getIntrospectionQuery({
   inputValueDeprecation: true,
   oneOf: true,
 });
-const response = await fetch(url, {
-  method: "POST",
-  headers: {
-    accept: "application/graphql-response+json",
-    "content-type": "application/json",
-    authorization: `Bearer ${token}`,
-  },
-  body: JSON.stringify({ query }),
-});
-const text = await response.text();
-assert.equal(response.status, 200, text);
-const { data, errors } = JSON.parse(text);
-assert.equal(errors, undefined, JSON.stringify(errors));
+const { data } = await send(url, token, query);
 
 const schema = buildClientSchema(data);
 const problems = validateSchema(schema);

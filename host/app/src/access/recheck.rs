@@ -233,8 +233,8 @@ impl App {
         let check = self.store.read_as_service(ReadCost::Rows, move |connection| {
             Box::pin(async move { basis.check_again(&app, connection).await })
         });
-        // While accounts change, no check makes a caller current, so nobody waits for it. If this is the only instance, checks do
-        // not become old, so streams seldom need one.
+        // While accounts change, no check makes a caller current, so nobody waits for it. On SQLite, checks do not become old, so
+        // streams seldom need one.
         match caller.basis.only_stamp().filter(|_| self.is_shared() && !self.identities.are_changing()) {
             Some(stamp) => stamp.check_in_turn(|| caller.basis.is_current(self), check).await,
             None => check.await,

@@ -137,7 +137,8 @@ impl NewAccount {
     ///
     /// The mail is counted first. So parallel sign-ups with one address wait for each other at its count, whether or not the
     /// address is taken. The role is locked last: a change of it is short and made by somebody trusted, but sign-ups that wait
-    /// for a count could keep it locked for as long as anybody makes new ones.
+    /// for a count could keep it locked for as long as anybody makes new ones. While a change of the role runs, a sign-up holds the
+    /// counts of its address and of its network, so other requests for mail from this network wait too.
     async fn insert_waiting(&self, app: &App, connection: &mut Connection, announcer: &Announcer) -> Result<Outcome> {
         let now = self.user.created_at;
         let mut mail = NewMail {
@@ -168,7 +169,7 @@ impl NewAccount {
         }
         if is_mailed {
             mail.user_id = is_new.then_some(self.user.id.as_str());
-            // As for every mail that is asked for without a session, the event names nobody.
+            // As for every mail that is asked for without a session, the event has no actor.
             let of_nobody = app.announcer(&Caller::nobody());
             app.store_mail(connection, &of_nobody, mail, now).await?;
         }

@@ -368,7 +368,7 @@ impl Onlooker<'_> {
         let asked = Arc::new(asked);
         let read = || self.read_related_rows(registry, shared, &asked);
         let meets = shared.get_or(&self.wait, read).await?;
-        // The caller was last checked before the read, which may also be that of another caller or session.
+        // Since the caller was last checked, this stream has read or has waited for the read of another one.
         self.app.recheck(self.caller).await?;
         Ok(meets)
     }
@@ -382,7 +382,7 @@ impl Onlooker<'_> {
         shared: &Arc<SharedDecision>,
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
-        let needs_place = asked.condition.reads_texts() || shared.needs_place();
+        let needs_place = asked.condition.reads_texts() || shared.needs_place(self.wait.alone_from);
         let cost = if needs_place { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let (shared, asked, alone_from) = (Arc::clone(shared), Arc::clone(asked), self.wait.alone_from);
@@ -396,8 +396,8 @@ impl Onlooker<'_> {
                     let Some(asking) = shared.ask(has_place, alone_from) else { return Ok(None) };
                     let AskedRows { object, condition, image } = &*asked;
                     let statement = sql::image_meets(connection.dialect(), object, condition, image);
-                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-                    Ok(Some(asking.answered(!rows.is_empty())))
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object));
+                    asking.answered(rows.map(|rows| !rows.is_empty())).map(Some)
                 })
             })
             .await

@@ -7,18 +7,18 @@
 //!
 //! The streams take turns. While the statement of one stream runs, the others wait for it. If there is no answer after
 //! [`ASKED_MAX`], the next stream in the queue runs the statement too. The first answer counts for all. So if all callers have
-//! free places in their shares of the server, the statement runs once, and once more for each further second without an answer.
+//! free places in their shares of the server, the statement usually runs once.
 //!
 //! A stream reads within its caller's share, so it may have to wait for a connection or for a place for its scan. Others hardly
 //! wait for that:
 //!
 //! - The turn of a stream that does not ask the database is short ([`TURN_MAX`]), and so is the wait for such turns, for all
 //!   decisions about an event together ([`TURNS_WAIT`]).
-//! - A read may begin without a place for a scan. If it takes long then, the store gives it up (`CHEAP_READ` on Postgres). If
-//!   this has happened once, only reads with a place ask for this decision. So the streams of a caller without free places hold
-//!   up the others by one such read for each decision, and by [`TURNS_WAIT`] for each event.
-//! - A stream waits for nobody once [`ALONE_AFTER`] has passed, for example if the statements of others fail one after the other.
-//!   It then asks the database although others ask too.
+//! - A read may begin without a place for a scan. If it takes long then, the store gives it up (`CHEAP_READ` on Postgres). Once
+//!   this has happened, only reads with a place ask for this decision. So the streams of a caller without free places hold up the
+//!   others by one such read for each decision, and by [`TURNS_WAIT`] for each event.
+//! - Once [`ALONE_AFTER`] has passed, a stream waits for nobody, for example if the statements of others fail one after the other.
+//!   It then asks the database although others ask too, and begins without a place.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -149,7 +149,7 @@ pub(crate) struct SharedDecision {
 struct Asked {
     /// The time since which a stream asks. `None` if nobody asks.
     since: Option<Instant>,
-    /// Whether a read without a place for a scan has ended without an answer. It was probably given up because it took too long.
+    /// Whether a read without a place for a scan was dropped before the database answered, probably because it took too long.
     needs_place: bool,
 }
 
@@ -171,12 +171,18 @@ pub(crate) struct Asking {
     decision: Arc<SharedDecision>,
     since: Instant,
     has_place: bool,
+    is_answered: bool,
 }
 
 impl Asking {
-    /// The database's answer: whether the image meets the condition.
-    pub(crate) fn answered(self, met: bool) -> Answer {
-        Answer { met, _asking: self }
+    /// The database's answer: whether the image meets the condition. If it is an error, the read was not dropped for taking too
+    /// long.
+    ///
+    /// # Errors
+    /// That of the answer.
+    pub(crate) fn answered(mut self, met: Result<bool>) -> Result<Answer> {
+        self.is_answered = true;
+        Ok(Answer { met: met?, _asking: self })
     }
 }
 
@@ -186,7 +192,7 @@ impl Drop for Asking {
         if self.decision.decided.initialized() {
             return;
         }
-        asked.needs_place |= !self.has_place;
+        asked.needs_place |= !self.has_place && !self.is_answered;
         // After `ASKED_MAX`, another stream may ask too.
         if asked.since == Some(self.since) {
             asked.since = None;
@@ -203,14 +209,14 @@ pub(crate) struct Answer {
 }
 
 impl SharedDecision {
-    /// Whether a read needs a place for a scan before it asks the database.
-    pub(crate) fn needs_place(&self) -> bool {
-        self.asked.lock().needs_place
+    /// Whether a read needs a place for a scan before it asks the database. It does not from `alone_from`.
+    pub(crate) fn needs_place(&self, alone_from: Instant) -> bool {
+        self.asked.lock().needs_place && Instant::now() < alone_from
     }
 
     /// Begins to ask the database, for a read that has a connection. `has_place` says whether it has a place for a scan too.
     ///
-    /// `None` if the decision is known. Before `alone_from`, also if another stream asks, or if the read needs a place.
+    /// `None` if the decision is known, and before `alone_from` also if another stream asks or the read lacks a place.
     pub(crate) fn ask(self: &Arc<Self>, has_place: bool, alone_from: Instant) -> Option<Asking> {
         let mut asked = self.asked.lock();
         let since = Instant::now();
@@ -223,7 +229,7 @@ impl SharedDecision {
         if !is_asked {
             asked.since = Some(since);
         }
-        Some(Asking { decision: Arc::clone(self), since, has_place })
+        Some(Asking { decision: Arc::clone(self), since, has_place, is_answered: false })
     }
 
     /// The time until which others wait for the stream that asks the database. `None` if they do not wait.
@@ -262,7 +268,7 @@ impl SharedDecision {
                 }
                 continue;
             }
-            let Some(Answer { met, _asking }) = self.read_in(&mut turn, read()).await? else { continue };
+            let Some(Answer { met, _asking }) = self.read_in(&mut turn, wait, read()).await? else { continue };
             // If this fails, another stream has set it. All streams use the first answer.
             let _ = self.decided.set(met);
             self.turn.close();
@@ -304,17 +310,28 @@ impl SharedDecision {
 
     /// The result of `read`. `None` if it must not ask the database, or if another stream has read the decision meanwhile. This
     /// stream loses its `turn` if it does not ask the database after [`TURN_MAX`], or has no answer after [`ASKED_MAX`].
+    ///
+    /// The result is also `None` if the read waits for a place when the stream's wait ends. The next one begins without a place.
     async fn read_in(
         &self,
         turn: &mut Option<SemaphorePermit<'_>>,
+        wait: &EventWait,
         read: impl Future<Output = Result<Option<Answer>>>,
     ) -> Result<Option<Answer>> {
         let mut read = pin!(read);
+        let mut may_wait_for_place = self.needs_place(wait.alone_from);
         loop {
             tokio::select! {
                 biased;
                 answer = &mut read => return answer,
                 _ = self.decided.wait() => return Ok(None),
+                () = tokio::time::sleep_until(wait.alone_from.into()), if may_wait_for_place => {
+                    if self.asked_until().is_none() {
+                        return Ok(None);
+                    }
+                    // This stream may be the one that asks.
+                    may_wait_for_place = false;
+                }
                 () = tokio::time::sleep(TURN_MAX), if turn.is_some() => {
                     if self.asked_until().is_none() {
                         *turn = None;
@@ -586,7 +603,7 @@ mod tests {
             let Some(asking) = decision.ask(true, wait.alone_from) else { return Ok(None) };
             let read = read.lock().take();
             let read = read.ok_or_else(|| Error::internal("this stream has asked before"))?;
-            Ok::<_, Error>(Some(asking.answered(read.await?)))
+            asking.answered(read.await).map(Some)
         };
         decision.get_or(wait, ask).await
     }
@@ -599,7 +616,7 @@ mod tests {
     /// The decision for a stream of a caller without free places. Its read is given up soon, and then waits for a place.
     async fn get_or_without_place(decision: &Arc<SharedDecision>, wait: &EventWait, asked: &AtomicUsize) -> Result<bool> {
         let read = || async move {
-            if !decision.needs_place()
+            if !decision.needs_place(wait.alone_from)
                 && let Some(_asking) = decision.ask(false, wait.alone_from)
             {
                 asked.fetch_add(1, Ordering::Relaxed);
@@ -768,9 +785,47 @@ mod tests {
         assert!(stream.as_mut().now_or_never().is_none());
         drop(without_place);
         // No further read without a place comes first.
-        assert!(decision.needs_place());
+        assert!(decision.needs_place(wait.alone_from));
         assert!(decision.ask(false, wait.alone_from).is_none());
         assert!(stream.now_or_never().expect("no further wait").expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn a_read_whose_answer_is_an_error_did_not_take_too_long() {
+        let (decision, wait) = (Arc::<SharedDecision>::default(), EventWait::default());
+        let without_place = decision.ask(false, wait.alone_from).expect("nobody else asks");
+        assert!(without_place.answered(Err(Error::internal("no database"))).is_err());
+        assert!(!decision.needs_place(wait.alone_from));
+        assert!(decision.ask(false, wait.alone_from).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_waited_for_long_asks_without_a_place() {
+        let decision = Arc::<SharedDecision>::default();
+        drop(decision.ask(false, EventWait::default().alone_from));
+        let wait = EventWait { alone_from: Instant::now() + TURN_MAX, ..EventWait::default() };
+        let decision = &decision;
+        // A read that needs a place gets none.
+        let read = || async move {
+            match decision.needs_place(wait.alone_from) {
+                true => std::future::pending().await,
+                false => decision.ask(false, wait.alone_from).map(|asking| asking.answered(Ok(true))).transpose(),
+            }
+        };
+        assert!(decision.get_or(&wait, read).await.expect("a decision"));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_asks_beside_another_one_prolongs_no_wait() {
+        let (decision, wait) = (Arc::<SharedDecision>::default(), EventWait::default());
+        let asking = decision.ask(true, wait.alone_from).expect("nobody else asks");
+        let until = decision.asked_until();
+        let beside = decision.ask(true, Instant::now()).expect("this stream waits for nobody");
+        assert_eq!(decision.asked_until(), until);
+        drop(beside);
+        assert_eq!(decision.asked_until(), until);
+        drop(asking);
+        assert_eq!(decision.asked_until(), None);
     }
 
     #[tokio::test]

@@ -212,7 +212,11 @@ fn of_ann() -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parallel_sign_ups_wait_at_the_same_place_for_every_address() {
     let mails = MailServer::start(&[]).await;
-    let server = sending_to(Engine::Postgres, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").start().await;
+    let server = sending_to(Engine::Postgres, &mails)
+        .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
+        .env("SVC_TRUSTED_PROXIES", "127.0.0.0/8,::1/128")
+        .start()
+        .await;
     server.admin().await;
     for address in ["free", "taken"] {
         until("no mail waits", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
@@ -225,10 +229,46 @@ async fn parallel_sign_ups_wait_at_the_same_place_for_every_address() {
             .await;
             lock.release().await;
         };
-        let sign_up = || post(&server, "sign-up/email", of_ann());
-        let (one, other, ()) = tokio::join!(sign_up(), sign_up(), both_wait);
+        // They come from different networks, so they do not wait at the count of a network, but at that of the address.
+        let sign_up = |network: &str| {
+            let request = server.request("POST", "/api/auth/sign-up/email").header("x-forwarded-for", network);
+            server.send(request.json(&of_ann()))
+        };
+        let (one, other, ()) = tokio::join!(sign_up("192.0.2.1"), sign_up("198.51.100.1"), both_wait);
         assert_eq!((one.status, other.status), (200, 200), "{address}: {} {}", one.text, other.text);
         assert_eq!(server.sql("SELECT id FROM svc_users WHERE email = 'ann@example.com'").await.len(), 1, "{address}");
+    }
+}
+
+/// If an invitation and a sign-up had another order, two with one address or one role could wait for each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sign_ups_and_invitations_count_their_mail_before_they_make_an_account() {
+    let mails = MailServer::start(&[]).await;
+    let server = sending_to(Engine::Postgres, &mails)
+        .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
+        .env("SVC_SIGNUP_ROLE", "member")
+        .start()
+        .await;
+    let admin = server.admin().await;
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+    let invitation = json!({ "email": "bob@example.com", "roles": ["member"] });
+    for (way, request) in [
+        ("a sign-up", server.request("POST", "/api/auth/sign-up/email").json(&of_ann())),
+        ("an invitation", admin.request("POST", "/api/v1/users").json(&invitation)),
+    ] {
+        let counts = server.lock_rows("LOCK TABLE svc_window_counts IN EXCLUSIVE MODE").await;
+        let waits = async {
+            until("it waits for its count", async || waiting(&server, "INSERT INTO svc_window_counts").await == 1).await;
+            let written = "SELECT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation \
+                           JOIN pg_stat_activity a ON a.pid = l.pid \
+                           WHERE a.datname = current_database() AND a.wait_event_type = 'Lock' \
+                           AND a.query LIKE 'INSERT INTO svc_window_counts %' \
+                           AND c.relname IN ('svc_users', 'svc_roles', 'svc_user_roles') AND l.mode <> 'AccessShareLock'";
+            assert_eq!(server.sql(written).await, Vec::<Vec<String>>::new(), "{way}");
+            counts.release().await;
+        };
+        let (answer, ()) = tokio::join!(server.send(request), waits);
+        assert!(answer.status < 300, "{way}: {} {}", answer.status, answer.text);
     }
 }
 

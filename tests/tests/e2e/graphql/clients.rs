@@ -8,12 +8,13 @@ use std::process::Command;
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_both_engines, on_sqlite_first};
 use serde_json::json;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("package-lock.json", include_str!("../../../clients/graphql/package-lock.json")),
     ("package.json", include_str!("../../../clients/graphql/package.json")),
     ("audit.mjs", include_str!("../../../clients/graphql/audit.mjs")),
     ("relay.mjs", include_str!("../../../clients/graphql/relay.mjs")),
     ("schema.mjs", include_str!("../../../clients/graphql/schema.mjs")),
+    ("send.mjs", include_str!("../../../clients/graphql/send.mjs")),
     ("sse.mjs", include_str!("../../../clients/graphql/sse.mjs")),
 ];
 

@@ -460,7 +460,7 @@ on_both_engines! {
                 }
             }
         }
-        // On Postgres, the reads of members are held until all streams have waited for them. On SQLite, no stream waits.
+        // On Postgres, the reads of members are held for longer than a stream waits for its turn. On SQLite, no stream waits.
         let held = match server.engine() {
             Engine::Sqlite => 0,
             Engine::Postgres => {
