@@ -226,6 +226,8 @@ test("the bounds of the server are known", () => {
 
 test("GraphQL has neither dots nor short forms", () => {
   assert.deepEqual(print(read({ status: "open", "owner.name": "Ann", tags: { some: { name: "red" } } }), { isExplicit: true }), { status: { eq: "open" }, owner: { name: { eq: "Ann" } }, tags: { some: { name: { eq: "red" } } } });
+  // A variable makes a part that the builder cannot show. It also needs a name that GraphQL knows.
+  assert.deepEqual(print(read({ title: { contains: "$user.name" }, amount: { ">": "$now" } }), { isExplicit: true }), { title: { ilike: "$user.name" }, amount: { gt: "$now" } });
 });
 
 test("variables are values of tests where they are asked for, and parts that are not understood elsewhere", () => {
