@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::confirm_page::confirm_page;
 use super::mail_links::link_parameters;
-use super::request::{AuthBody, client, languages, operation};
+use super::request::{AuthBody, client, operation};
 use super::reset::{header_of, with_parameter};
 use super::responses::{hand_out, leads_to};
 use super::sign::callback;
@@ -23,7 +23,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Paths, headers};
 use crate::request::admission::Anyone;
-use crate::request::extract::{QueryPairs, RequestInfo};
+use crate::request::extract::{QueryPairs, RequestInfo, languages};
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {
