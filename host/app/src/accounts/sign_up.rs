@@ -161,7 +161,7 @@ impl NewAccount {
                 return Err(Error::internal("the placeholder of a taken address is taken"));
             }
         }
-        // If it is a guest, the guest's roles move to the account with the proof of the address.
+        // The roles of a guest move to the account when the address is proved.
         self.give_first_role(app, connection, false, self.guest.is_some()).await?;
         self.announce(connection, announcer).await?;
         match is_new {
