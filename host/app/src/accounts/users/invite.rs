@@ -39,8 +39,8 @@ pub struct NewUser {
 #[schemars(inline, deny_unknown_fields)]
 pub struct InvitationAnswer {
     data: ManagedUserAnswer,
-    /// The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the
-    /// response does not show it.
+    /// The page where the user sets their password. Only this response shows it. If the link is mailed, the response does not
+    /// show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "uri"))]
     link: Option<String>,

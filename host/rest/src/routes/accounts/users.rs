@@ -253,10 +253,10 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/v1/users", list);
     let create = operation("create", "Create an account for a user")
         .describe(
-            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is \
-            valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every \
-            right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has \
-            signed up.",
+            "The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this \
+            response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create \
+            on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 \
+            `setup_required` while nobody has signed up.",
         )
         .json_body(body_of::<NewUserBody>())
         .problems(&[409])
