@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
-use axum::http::{HeaderMap, header};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use blockbase_app::schema::{Code, Error, time};
 use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;

@@ -60,6 +60,9 @@ on_both_engines! {
         let crash = promises::promises(engine, file, &["random", "old", "new", "own"]).await;
         assert!(crash.starts_with("panic: runtime error: "), "{crash}");
     }
+}
+
+on_both_engines! {
     /// The garbage collector may read the clock only while the guest's own code runs, and not while the host asks it for memory.
     #[ignore = "long: a toolchain"]
     async fn a_reused_instance_collects_its_garbage(server: Server) {
