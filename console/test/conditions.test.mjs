@@ -174,6 +174,14 @@ test("a filter is said in words", () => {
   assert.equal(said({ status: "open", _or: [] }), 'status is open and {"_or":[]}');
 });
 
+test("a long value is cut off in a filter, and shown whole where somebody decides about rights", () => {
+  const long = ["x".repeat(70), "secret"];
+  const parts = read({ tags: { some: { name: { in: long } } } });
+  const telling = { shape: task, of, titleOf: () => undefined };
+  assert.equal(words.textOf(words.wordsOfAll(parts, "and", telling)), `some of tags match (name is any of ${"x".repeat(60)}…)`);
+  assert.equal(words.textOf(words.wordsOfAll(parts, "and", { ...telling, isWhole: true })), `some of tags match (name is any of ${long.join(", ")})`);
+});
+
 test("what is not filled in is not complete", () => {
   const complete = (part) => sendable.isComplete(part, task, of);
   const [open, related, group] = read({ status: "open", tags: { some: {} }, _or: [{ done: true }, { amount: 1 }] });
