@@ -29,8 +29,8 @@
 
 use blockbase_schema::{Object, RelationShape};
 
-use super::param::{Param, Statement};
-use super::related::{is_plain, is_repeatable, leads, parts_of};
+use super::param::Statement;
+use super::related::{is_plain, is_repeatable, is_scanned};
 use super::writer::{Place, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Related};
@@ -116,7 +116,7 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
          AS svc_met FROM {table} AS svc_of_key WHERE svc_of_key.{key} = svc_taken.{key} LIMIT {KEY_ROWS}) AS svc_first \
          WHERE svc_met)"
     );
-    let (rows, related_rows) = (stored_count(&mut writer, object), stored_count(&mut writer, &related.object));
+    let (rows, related_rows) = (writer.stored_count(object), writer.stored_count(&related.object));
     // If no keys are judged, all rows of the sample count as late.
     let judges = format!("sum({met}) * {MET_ONE_IN_MAX} >= count(*) AND {related_rows} >= {RELATED_ROWS_MIN}");
     writer.sql.push_str(&format!(
@@ -131,19 +131,11 @@ pub(super) fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Relat
     let [part] = selection.conditions.as_slice() else { return None };
     let Condition::Related(related) = part else { return None };
     let RelationShape::Reverse { column, is_single: false } = related.shape else { return None };
-    let policy = match &related.scope {
-        Scope::All => None,
-        Scope::Where(policy) => Some(&**policy),
-        // An index finds the rows of a creator. If cells are hidden, each way tests in which rows they are.
-        Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return None,
-    };
     let is_narrowed = selection.scope != Scope::All || selection.search.is_some();
     if dialect != Dialect::Sqlite || is_narrowed || is_plain(part) || !is_repeatable(&selection.conditions) {
         return None;
     }
-    let mut tests = policy.into_iter().chain([&related.condition]).flat_map(parts_of);
-    let is_unindexed = |test: &Condition| test.relations().next().is_none() && !leads(&related.object, test);
-    tests.all(is_unindexed).then_some((&**related, column))
+    is_scanned(related, &related.condition).then_some((&**related, column))
 }
 
 /// Writes 1 if a related row counts and meets the condition, and 0 otherwise.
@@ -152,12 +144,6 @@ fn is_met(writer: &mut Writer, related: &Related, alias: &str) -> String {
     let mut tests = writer.scope_at(&place, &related.scope);
     tests.push(writer.condition(&place, &related.condition));
     format!("CASE WHEN {} THEN 1 ELSE 0 END", tests.join(" AND "))
-}
-
-/// `(SELECT …)`: the stored number of an object's rows.
-fn stored_count(writer: &mut Writer, object: &Object) -> String {
-    let id = writer.bind(Param::from(object.id));
-    format!("(SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = {id})")
 }
 
 #[cfg(test)]
