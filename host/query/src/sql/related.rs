@@ -39,12 +39,12 @@ use crate::plan::{ListPlan, RelatedBy, SearchBy, Selection};
 use crate::predicate::{Comparison, Test};
 
 /// The maximum number of related rows that a probe finds. If it finds one more, there are many.
-const FOUND_MAX: usize = 1000;
+pub(super) const FOUND_MAX: usize = 1000;
 /// The maximum number of rows to which the related rows of a probe lead. If more rows of a million meet the condition, a page is
 /// full sooner when rows are judged in their order.
-const FEW_MAX: usize = 4000;
+pub(super) const FEW_MAX: usize = 4000;
 /// The maximum number of related rows whose first rows are read, one after the other.
-const HEADS_MAX: usize = 100;
+pub(super) const HEADS_MAX: usize = 100;
 /// The maximum number of rows that a page reads and skips, if the first rows of each related row are read.
 const HEAD_ROWS_MAX: i64 = 200;
 /// The number of rows that are tested one by one before a list is made.
@@ -277,9 +277,9 @@ impl Writer {
     /// Does the same as [`Writer::first_rows`] for a condition whose list reads all related rows. If the tests of the object's
     /// own columns leave few rows in comparison, `svc_first` has all of them, so that no list is made.
     ///
-    /// `svc_own` has more of the rows that meet these tests. They are few if they are not more than one in [`SCANNED_ONE_IN`]
-    /// related rows, and if they do not have more related rows than that. So to judge them by row never costs much more than the
-    /// list, even if they have most of the related rows and none of these meets the condition.
+    /// `svc_own` has more of the rows that meet these tests. They are few if there is at most one of them for
+    /// [`SCANNED_ONE_IN`] related rows, and if they themselves have no more related rows than that. So to judge them by row never
+    /// costs much more than the list, even if no related row meets the condition.
     fn own_rows(&mut self, object: &Object, selection: &Selection, related: &Related) {
         let table = quote(object.name());
         let tests = self.own_tests(object, selection);
