@@ -1,9 +1,9 @@
 //! Conditions on so many related rows that the server uses other statements for SQLite.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use blockbase_query::plan::RelatedBy;
-use blockbase_query::sql::{self, Sample};
+use blockbase_query::sql::{self, KeyRows, Sample};
 use blockbase_schema::Registry;
 use blockbase_tests::{Admin, Engine, Server, on_both_engines};
 use serde_json::{Value, json};
@@ -169,6 +169,34 @@ async fn way(
     Some(Sample { taken, met, late, rows, related_rows }.related_by())
 }
 
+/// On SQLite, counts the rows of the keys that lead to a page. Checks that more of the first rows give the same page as the
+/// statement for all cases, whether a list of the keys tests them or each row looks for its related row.
+async fn more_first_rows_give_the_same_page(server: &Server, registry: &Registry) {
+    let (task, dialect) = (registry.object("task").unwrap(), dialect(server));
+    let condition = json!({ "project": { "kind": 3 } }).to_string();
+    let rows = server.sql("SELECT svc_rowid, \"number\" FROM \"task\"").await;
+    let numbers: HashMap<&String, &String> = rows.iter().map(|row| (&row[0], &row[1])).collect();
+    for (sort, offset) in [("", 0), ("", 30), ("created_at", 0)] {
+        let query = [("where", condition.as_str()), ("select", "number"), ("sort", sort), ("count", "none")];
+        let mut plan = planned_in(registry, task, &query);
+        let counted = server.sql(&with_values(dialect, sql::rows_of_keys(dialect, &plan).unwrap())).await.concat();
+        let counted: Vec<i64> = counted.iter().map(|cell| cell.parse().unwrap()).collect();
+        // Each of these projects has three or four tasks. The first 64 are counted.
+        assert_eq!([counted[0], counted[2]], [PROJECTS as i64 / 10, TASKS as i64]);
+        assert!((64 * 3..=64 * 4).contains(&counted[1]), "{counted:?}");
+        plan.paging.offset = offset;
+        let page = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
+        assert_eq!(page.len(), 26);
+        for keys in [1000, 5000] {
+            let likely = sql::likely_of_list(dialect, &plan, KeyRows { keys, rows_of_first: 640, rows: 1_000_000 }).unwrap();
+            let places = server.sql(&with_values(dialect, likely.statement)).await;
+            let found: Vec<&String> = places.iter().map(|row| numbers[&row[0]]).collect();
+            // The id comes first.
+            assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{keys} {sort} {offset}");
+        }
+    }
+}
+
 fn numbers(list: &Value) -> Vec<usize> {
     let rows = list["data"].as_array().map_or(&[][..], Vec::as_slice);
     rows.iter().filter_map(|row| row["number"].as_u64()).map(|number| number as usize).collect()
@@ -186,6 +214,10 @@ fn of_projects() -> Vec<(Value, Expected)> {
         // Related rows that are rare, frequent or unique, or belong only to the oldest projects.
         row(tasks(json!({ "some": { "number": { "in": [0, 17, 2000, 5999] } } })), |project| {
             has_task(project, |task| [0, 17, 2000, 5999].contains(&task))
+        }),
+        // More than 100 related rows belong to 30 projects, which are not among the first ones in any order.
+        row(tasks(json!({ "some": { "number": { "in": (3000..3150).collect::<Vec<usize>>() } } })), |project| {
+            has_task(project, |task| (3000..3150).contains(&task))
         }),
         row(tasks(json!({ "some": { "text": "0" } })), |project| has_task(project, |task| task % 2 == 0)),
         row(tasks(json!({ "none": { "text": "0" } })), |project| !has_task(project, |task| task % 2 == 0)),
@@ -294,6 +326,10 @@ fn of_labels() -> Vec<(Value, Expected)> {
         row(json!({ "tags": { "some": { "kind": 1 } } }), |label| {
             (0..TASKS).any(|task| task % 10 == 1 && is_labeled(task, label))
         }),
+        // More than 100 links lead to few labels.
+        row(json!({ "tags": { "some": { "number": { "in": (1..200).step_by(2).collect::<Vec<usize>>() } } } }), |label| {
+            (1..200).step_by(2).any(|task| is_labeled(task, label))
+        }),
         row(json!({ "tags": { "none": { "code": "t4500" } } }), |label| !is_labeled(4500, label)),
     ]
 }
@@ -313,6 +349,9 @@ on_both_engines! {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.concat());
+        if server.engine() == Engine::Sqlite {
+            more_first_rows_give_the_same_page(&server, &registry).await;
+        }
         let chooses = [RelatedBy::List, RelatedBy::Row].map(|by| ways.contains(&by));
         assert_eq!(chooses, [server.engine() == Engine::Sqlite; 2], "{ways:?}");
     }
