@@ -194,10 +194,13 @@ async fn rows_of_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Op
 async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option<Attempt>) -> Result<Option<Found>> {
     let Some(Attempt { statement, rows: needed }) = first else { return Ok(None) };
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
-    if rows.len() < needed {
+    let mut places = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+    if places.last() == Some(&sql::END_OF_PLACES) {
+        places.pop();
+    } else if places.len() < needed {
         return Ok(None);
     }
-    Ok(Some(Found::Places(rows.iter().map(|row| row.integer(0)).collect::<Result<_, DbError>>()?)))
+    Ok(Some(Found::Places(places)))
 }
 
 /// Reads the JSON of a page. `first` is tried before the list's own statement.

@@ -7,7 +7,7 @@
 //!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
 //!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
-//!   page.
+//!   page. If other tests leave so few rows that all of them are judged, they are the page in any case.
 //!
 //! If neither finds the page, and there are more keys, one of these two is tried again with more rows. The number of rows then
 //! depends on the sizes of the tables:
@@ -64,6 +64,9 @@ const LIKELY_TIMES: i64 = 3;
 const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
+
+/// What comes after the places of a page that ends before it is full. No row has this rowid.
+pub const END_OF_PLACES: i64 = 0;
 
 /// What was found about the rows of a page.
 #[derive(Debug)]
@@ -192,8 +195,8 @@ fn led_by_keys(dialect: Dialect, plan: &ListPlan) -> Option<(&Related, usize)> {
 }
 
 /// On SQLite: judges the first rows in the order of a page. The statement returns the rowids of those that meet all conditions.
-/// They are the page only if it returns [`Attempt::rows`] of them. `None` if they cannot be the page, or if this is not the best
-/// way to it.
+/// They are the page only if it returns [`Attempt::rows`] of them, or if [`END_OF_PLACES`] comes after them. `None` if they
+/// cannot be the page, or if this is not the best way to it.
 pub fn first_of_list(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     few_first_rows(dialect, plan, &Part::default(), limit_of(plan))
 }
@@ -247,6 +250,9 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     // Links and the foreign keys of other objects refer to the id.
     let mut read: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     conditions.iter().filter(|part| !is_plain(part)).for_each(|part| part.columns_into(&mut read));
+    // With an index, it takes little time to find out whether these tests leave more rows than are judged.
+    let is_narrowed = conditions.iter().any(|part| is_plain(part) && leads(object, part));
+    writer.sql.push_str(if is_narrowed { "SELECT svc_rowid FROM (" } else { "" });
     writer.sql.push_str("SELECT svc_rowid FROM (SELECT svc_rowid, ");
     writer.columns(object, read);
     writer.sql.push_str(&format!(" FROM {table}"));
@@ -256,6 +262,12 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     writer.where_clause(&tests);
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.offset());
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
+    if is_narrowed {
+        writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
+        writer.where_clause(&own);
+        // SQLite does not count if the page is full.
+        writer.sql.push_str(&format!(" LIMIT {0})) < {0} LIMIT {limit_bound}", judged.rows));
+    }
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
 

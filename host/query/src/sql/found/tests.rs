@@ -220,6 +220,19 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         assert!(read.contains(&format!("LIMIT {judged}) AS \"{object}\" WHERE ")) && read.contains("EXISTS (SELECT"), "{read}");
         assert!(!read.contains("WITH") && !read.contains(" IN ("), "{read}");
     }
+    // If an index finds the rows that the other tests leave, the page can end before it is full.
+    for (object, condition, judged) in [
+        ("task", json!({ "kind": 1, "project": { "state": "x" } }), 250),
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), 100),
+    ] {
+        let (read, rows) = first(object, condition, "").expect("first rows");
+        assert_eq!(rows, 26);
+        let own = format!("FROM \"{object}\" WHERE (\"kind\" IS NULL) = 0 AND \"kind\" = ?1 ");
+        let count = format!("(SELECT count(*) FROM (SELECT 1 {own}LIMIT {judged}))");
+        let end = format!(" LIMIT ?3 OFFSET ?4) UNION ALL SELECT 0 WHERE {count} < {judged} LIMIT ?3");
+        assert!(read.contains(&format!("{own}ORDER BY ")) && read.ends_with(&end), "{read}");
+    }
+    assert!(!first("task", json!({ "state": "x", "project": { "state": "x" } }), "").expect("first rows").0.contains("UNION"));
     // An index leads to few linked rows, or a single row, or to the rows of one key; or the order has no index.
     for (object, condition, sort) in [
         ("task", json!({ "tags": { "some": { "kind": 1 } } }), ""),

@@ -237,6 +237,12 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(tasks(json!({ "none": { "text": "2" } })), |_| true),
         // These conditions are combined with tests that few or many rows meet.
         row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
+        row(json!({ "number": { "in": [5, 6, 700] }, "task_by_project": { "some": { "text": "0" } } }), |project| {
+            [5, 6, 700].contains(&project) && has_task(project, |task| task % 2 == 0)
+        }),
+        row(json!({ "number": { "in": [5, 6, 700] }, "task_by_project": { "none": { "code": { "neq": "t3500" } } } }), |project| {
+            [5, 6, 700].contains(&project) && !has_task(project, |task| task != 3500)
+        }),
         row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
             kind(project) == 3 && has_task(project, |task| task % 10 == 2)
         }),
@@ -292,6 +298,9 @@ fn of_tasks() -> Vec<(Value, Expected)> {
         row(json!({ "project": { "number": null } }), |task| project_of(task).is_none()),
         row(json!({ "text": "1", "project": { "kind": { "neq": 3 } } }), |task| {
             task % 2 == 1 && project_of(task).is_none_or(|project| kind(project) != 3)
+        }),
+        row(json!({ "number": { "in": (0..40).collect::<Vec<usize>>() }, "project": { "text": "1" } }), |task| {
+            task < 40 && project_of(task).is_some_and(|project| project % 2 == 1)
         }),
         row(json!({ "code": "t8", "project": { "kind": { "lt": 9 } } }), |task| task == 8),
         row(json!({ "project": { "kind": 3, "code": "p13" } }), |task| project_of(task) == Some(13)),
