@@ -160,7 +160,7 @@ async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<O
     keys_in(&rows).map(Some)
 }
 
-/// The same if there are many keys, but few different ones.
+/// The few different keys of a page, if [`found_by_keys`] has found too many.
 async fn found_by_different_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
     let attempt = sql::different_keys_of_page(connection.dialect(), plan);
     let Some(Attempt { statement, rows: most }) = attempt else { return Ok(None) };
@@ -438,7 +438,7 @@ pub(crate) async fn run_by_cursor(
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
     let mut by_keys = found_by_keys(connection, &plan).await?;
-    let (mut by, mut has_read_keys) = (None, by_keys.is_some());
+    let (mut by, mut has_read_keys, mut key_rows) = (None, by_keys.is_some(), None);
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
         if left == 0 {
@@ -451,11 +451,9 @@ pub(crate) async fn run_by_cursor(
         if first.is_none() && !has_read_keys {
             has_read_keys = true;
             by_keys = found_by_different_keys(connection, &plan).await?;
+            key_rows = if by_keys.is_none() { rows_of_keys(connection, &plan).await? } else { None };
         }
-        if by_keys.is_none()
-            && first.is_none()
-            && let Some(rows) = rows_of_keys(connection, &plan).await?
-        {
+        if let (None, None, Some(rows)) = (&by_keys, &first, key_rows) {
             first = found_first(connection, &plan, sql::likely_of_part(dialect, &plan, &part, left, rows)).await?;
         }
         let known = by_keys.as_ref().or(first.as_ref());

@@ -15,8 +15,7 @@
 //! - If the keys are ids, many keys may be few different ones, because a row can have any number of related rows and links. To
 //!   judge the first rows by row would then read all of these.
 //! - If they are foreign keys, a small statement finds out about how many rows have them ([`KeyRows`]). If these are many, it
-//!   takes long to read and sort them. But then they are close to each other in the order of the page, so more of the first rows
-//!   are likely to fill it.
+//!   takes long to read and sort them. Unless they are all late in the order of the page, some more of the first rows fill it.
 //!
 //! If nothing finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one
 //! statement chooses between further ways while it runs ([`super::related`]).
@@ -52,8 +51,6 @@ const TESTED_KEYS_MAX: usize = 16;
 const ROW_KEYS_MAX: usize = 100;
 /// To find few different keys, one key in this number of related rows is read.
 const DIFFERENT_ONE_IN: usize = 100;
-/// The maximum number of foreign keys that are counted. Fewer keys become a list, with which a row is judged in less time.
-const COUNTED_KEYS_MAX: i64 = 5000;
 /// The number of foreign keys whose rows are counted.
 const SAMPLED_KEYS: i64 = 64;
 /// The maximum number of first rows that are judged, if they are likely to fill the page.
@@ -87,7 +84,7 @@ pub struct Attempt {
 /// What the statement of [`rows_of_keys`] returns, in this order.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRows {
-    /// The number of foreign keys that lead to the page, or the maximum that is counted.
+    /// The number of foreign keys that lead to the page, or [`FOUND_MAX`] + 1 if there are more.
     pub keys: i64,
     /// The number of rows that have one of the first 64 of them, or the maximum that is counted. It is 0 if there are so few keys
     /// that a page is made of the first rows of each.
@@ -97,22 +94,19 @@ pub struct KeyRows {
 }
 
 impl KeyRows {
-    /// How the first rows are judged for a page that reads and skips this many rows. `None` if they are not likely to fill it, or
-    /// if the rows of the keys are few. These are found in less time by their keys.
-    fn judged(self, needed: i64) -> Option<Judged> {
+    /// The number of first rows that are judged for a page that reads and skips this many rows. `None` if they are not likely to
+    /// fill it, or if the rows of the keys are few and so are found in less time by their keys. It is also `None` for more keys:
+    /// the statement for all cases then judges the rows in their order.
+    fn judged(self, needed: i64) -> Option<i64> {
         let expected = self.rows_of_first.saturating_mul(self.keys) / SAMPLED_KEYS;
         let among = needed.saturating_mul(LIKELY_TIMES).saturating_mul(self.rows) / expected.max(1);
-        let is_likely = usize::try_from(expected).is_ok_and(|expected| expected > FEW_MAX) && among <= LIKELY_ROWS_MAX;
-        is_likely.then_some(Judged { rows: LIKELY_ROWS_MAX, by_list: self.keys < COUNTED_KEYS_MAX })
+        let is_counted = usize::try_from(self.keys).is_ok_and(|keys| keys <= FOUND_MAX);
+        let are_many = usize::try_from(expected).is_ok_and(|expected| expected > FEW_MAX);
+        // Fewer rows were judged before. Powers of two make few different statements.
+        let is_likely = (FIRST_ROWS_MAX + 1..=LIKELY_ROWS_MAX).contains(&among);
+        let rows = among.unsigned_abs().next_power_of_two().try_into().unwrap_or(LIKELY_ROWS_MAX);
+        (is_counted && are_many && is_likely).then_some(rows.min(LIKELY_ROWS_MAX))
     }
-}
-
-/// How the first rows of a page are judged.
-struct Judged {
-    /// The maximum number of rows.
-    rows: i64,
-    /// Whether the condition that leads to the page is tested with a list of its keys. All others are tested by row.
-    by_list: bool,
 }
 
 /// Reads the keys that the rows of a page can have. They are only of use if the statement does not return more than
@@ -153,8 +147,12 @@ pub fn different_keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attem
 }
 
 /// Counts the foreign keys that lead to a page, and the rows that have one of the first ones. The statement returns one row, the
-/// integers of a [`KeyRows`]. `None` if other tests narrow the rows, or if a row can have any number of related rows.
+/// integers of a [`KeyRows`]. `None` if other tests narrow the rows, if a row can have any number of related rows, or if the page is
+/// so late that more first rows do not have it.
 pub fn rows_of_keys(dialect: Dialect, plan: &ListPlan) -> Option<Statement> {
+    if read_and_skipped(plan, limit_of(plan)).saturating_mul(LIKELY_TIMES) > LIKELY_ROWS_MAX {
+        return None;
+    }
     let (related, _) = led_by_keys(dialect, plan)?;
     let RelationShape::Forward { column } = related.shape else { return None };
     let (object, selection) = (&plan.object, &plan.selection);
@@ -168,7 +166,7 @@ pub fn rows_of_keys(dialect: Dialect, plan: &ListPlan) -> Option<Statement> {
     writer.sql.push_str(&format!(
         "SELECT svc_keys, CASE WHEN svc_keys > {HEADS_MAX} THEN (SELECT count(*) FROM (SELECT 1 FROM ({first} LIMIT \
          {SAMPLED_KEYS}) AS svc_first CROSS JOIN {table} AS svc_of_first ON svc_of_first.{key} = svc_first.svc_key LIMIT \
-         {FEW_MAX})) ELSE 0 END, {rows} FROM (SELECT count(*) AS svc_keys FROM ({counted} LIMIT {COUNTED_KEYS_MAX}))"
+         {FEW_MAX})) ELSE 0 END, {rows} FROM (SELECT count(*) AS svc_keys FROM ({counted} LIMIT {FOUND_MAX} + 1))"
     ));
     Some(writer.finish())
 }
@@ -221,17 +219,17 @@ fn few_first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) ->
     if is_led_by_links(&plan.object, &plan.selection.conditions) {
         return None;
     }
-    first_rows(dialect, plan, part, limit, Judged { rows, by_list: false })
+    first_rows(dialect, plan, part, limit, rows, None)
 }
 
 fn likely_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, rows: KeyRows) -> Option<Attempt> {
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
-    first_rows(dialect, plan, part, limit, rows.judged(limit.saturating_add(offset))?)
+    let lead = led_by(dialect, plan)?;
+    first_rows(dialect, plan, part, limit, rows.judged(read_and_skipped(plan, limit))?, Some(lead))
 }
 
-fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged: Judged) -> Option<Attempt> {
-    let lead = led_by(dialect, plan);
-    if lead.is_none() && sampled(dialect, &plan.selection).is_none() {
+/// Judges this many first rows. The condition at `listed` is tested with a list of its keys, and all others by row.
+fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged: i64, listed: Option<usize>) -> Option<Attempt> {
+    if led_by(dialect, plan).is_none() && sampled(dialect, &plan.selection).is_none() {
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
@@ -240,7 +238,7 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
     let own = writer.own_tests(object, &plan.selection);
-    let way = |place: usize| if judged.by_list && lead == Some(place) { Way::TestedByList } else { Way::ByRow };
+    let way = |place: usize| if listed == Some(place) { Way::TestedByList } else { Way::ByRow };
     let tests: Vec<String> = conditions
         .iter()
         .enumerate()
@@ -250,7 +248,7 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     // Links and the foreign keys of other objects refer to the id.
     let mut read: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     conditions.iter().filter(|part| !is_plain(part)).for_each(|part| part.columns_into(&mut read));
-    // With an index, it takes little time to find out whether these tests leave more rows than are judged.
+    // With an index, these tests may leave no more rows than are judged.
     let is_narrowed = conditions.iter().any(|part| is_plain(part) && leads(object, part));
     writer.sql.push_str(if is_narrowed { "SELECT svc_rowid FROM (" } else { "" });
     writer.sql.push_str("SELECT svc_rowid FROM (SELECT svc_rowid, ");
@@ -258,15 +256,15 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     writer.sql.push_str(&format!(" FROM {table}"));
     writer.where_clause(&own);
     // SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
-    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {}) AS {table}", judged.rows));
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {judged}) AS {table}"));
     writer.where_clause(&tests);
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.offset());
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
     if is_narrowed {
         writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
         writer.where_clause(&own);
-        // SQLite does not count if the page is full.
-        writer.sql.push_str(&format!(" LIMIT {0})) < {0} LIMIT {limit_bound}", judged.rows));
+        // SQLite does not count if the page is full. In this order, it reads the same rows again.
+        writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {judged})) < {judged} LIMIT {limit_bound}"));
     }
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
@@ -313,12 +311,16 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
 /// The number of first rows that are judged for a page with at most `limit` rows. `None` if the page cannot be among the first
 /// rows.
 fn judged_rows(plan: &ListPlan, limit: i64) -> Option<i64> {
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     let most = match lead_to_one_each(&plan.selection.conditions) {
         true => FIRST_ROWS_MAX,
         false => FIRST_ROWS_TO_MANY_MAX,
     };
-    (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some(most)
+    (read_and_skipped(plan, limit) <= most && is_in_order_of_index(plan)).then_some(most)
+}
+
+/// The number of rows that a page with at most `limit` rows reads and skips.
+fn read_and_skipped(plan: &ListPlan, limit: i64) -> i64 {
+    limit.saturating_add(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX))
 }
 
 /// Whether each relation of the conditions leads to one row at most.

@@ -36,7 +36,7 @@ use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
 use crate::dialect::{Dialect, quote};
 use crate::plan::{ListPlan, RelatedBy, SearchBy, Selection};
-use crate::predicate::{Comparison, Test};
+use crate::predicate::{Comparison, Predicate, Test};
 
 /// The maximum number of related rows that a probe finds. If it finds one more, there are many.
 pub(super) const FOUND_MAX: usize = 1000;
@@ -49,9 +49,11 @@ pub(super) const HEADS_MAX: usize = 100;
 const HEAD_ROWS_MAX: i64 = 200;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
-/// If a list reads all related rows, one row in this number may be read by an index instead. To find a row by an index costs as
-/// much as to read about eight rows, one after the other.
+/// If a list reads all related rows, one row in this number may be read by an index instead. To find a row by an index takes as
+/// long as to read about eight rows that follow each other.
 const SCANNED_ONE_IN: usize = 8;
+/// The same if each row is looked for among the related rows and can have several of them, so that there are more look-ups.
+const SCANNED_TO_MANY_ONE_IN: usize = 32;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
 /// probes save.
 const PAGE_ROWS_MAX: i64 = 5000;
@@ -140,7 +142,7 @@ impl Writer {
         let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
         let lead = if is_led { None } else { leading(parts) };
         match parts.iter().filter(|part| !is_plain(part)).collect::<Vec<_>>().as_slice() {
-            [Condition::Related(related)] if lead.is_none() && is_scanned(related, &sought(related).0) => {
+            [Condition::Related(related)] if lead.is_none() && is_scanned_whole(related, &sought(related).0) => {
                 self.own_rows(object, selection, related)
             }
             _ => self.first_rows(object, selection, None),
@@ -277,14 +279,17 @@ impl Writer {
     /// Does the same as [`Writer::first_rows`] for a condition whose list reads all related rows. If the tests of the object's
     /// own columns leave few rows in comparison, `svc_first` has all of them, so that no list is made.
     ///
-    /// `svc_own` has more of the rows that meet these tests. They are few if there is at most one of them for
-    /// [`SCANNED_ONE_IN`] related rows, and if they themselves have no more related rows than that. So to judge them by row never
-    /// costs much more than the list, even if no related row meets the condition.
+    /// `svc_own` has the rows that meet these tests, if they are few: at most one for [`SCANNED_ONE_IN`] related rows. If a row
+    /// can have several related rows, both these rows and their related rows are at most one for [`SCANNED_TO_MANY_ONE_IN`].
     fn own_rows(&mut self, object: &Object, selection: &Selection, related: &Related) {
         let table = quote(object.name());
         let tests = self.own_tests(object, selection);
         let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
-        let most = format!("{} / {SCANNED_ONE_IN}", self.stored_count(&related.object));
+        let one_in = match related.shape {
+            RelationShape::Reverse { .. } => SCANNED_TO_MANY_ONE_IN,
+            RelationShape::Forward { .. } | RelationShape::Linked { .. } => SCANNED_ONE_IN,
+        };
+        let most = format!("{} / {one_in}", self.stored_count(&related.object));
         let own = format!("SELECT svc_rowid AS svc_place, {table}.{} AS svc_key FROM {table}{tests}", quote(system::ID));
         self.add_table("svc_own", format!("{own} LIMIT max({most} + 1, {ROWS_FIRST_MAX})"));
         let mut are_few = format!("(SELECT count(*) FROM svc_own) BETWEEN {ROWS_FIRST_MAX} + 1 AND {most}");
@@ -634,8 +639,9 @@ fn is_found_by_index(part: &Condition) -> bool {
     matches!(part, Condition::Related(related) if parts_of(&related.condition).iter().any(|part| is_indexed(&related.object, part)))
 }
 
-/// Whether a list of the related rows that meet a condition reads all related rows, and nothing else: they have no index for the
-/// condition and the row policy, and both follow no further relations.
+/// Whether a list of the related rows that meet a condition reads all related rows, and nothing else: no index has the few rows
+/// that meet the condition and the row policy, and both follow no further relations. A range of an index may have few rows or
+/// many.
 pub(super) fn is_scanned(related: &Related, condition: &Condition) -> bool {
     let policy = match &related.scope {
         Scope::All => None,
@@ -646,6 +652,34 @@ pub(super) fn is_scanned(related: &Related, condition: &Condition) -> bool {
     let is_of_table = !matches!(related.shape, RelationShape::Linked { .. });
     let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
     is_of_table && tests.all(|test| test.relations().next().is_none() && !leads(&related.object, test))
+}
+
+/// The same, if no index has a range of these rows either.
+fn is_scanned_whole(related: &Related, condition: &Condition) -> bool {
+    let policy = match &related.scope {
+        Scope::Where(policy) => Some(&**policy),
+        Scope::All | Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => None,
+    };
+    let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
+    is_scanned(related, condition) && !tests.any(|test| is_range(&related.object, test))
+}
+
+/// Whether an index may have the rows that meet a condition one after the other.
+fn is_range(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| is_range(object, part)),
+        Condition::All(parts) => parts.iter().any(|part| is_range(object, part)),
+        Condition::Test(Predicate { column, test }) => {
+            let column = &object.columns[*column];
+            let is_in_index = column.is_system || column.reference.is_some() || column.index_bytes_max.is_some();
+            let is_left_out = matches!(
+                test,
+                Test::Compare(Comparison::NotEqual, _) | Test::In { negated: true, .. } | Test::IsNotNull | Test::Contains { .. }
+            );
+            is_in_index && !is_left_out
+        }
+        _ => false,
+    }
 }
 
 /// The conditions of which all must hold.

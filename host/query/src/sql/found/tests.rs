@@ -144,7 +144,7 @@ fn rows_of_foreign_keys_are_counted_where_they_can_be_too_many() {
         json!({ "project": { "kind": 1 } }),
         json!({ "project": { "kind": 1 }, "_or": [{ "state": "x" }, { "project": { "state": "x" } }] }),
     ] {
-        let plan = planned("task", condition.clone(), "");
+        let mut plan = planned("task", condition.clone(), "");
         let statement = rows_of_keys(SQLITE, &plan).expect("a statement");
         assert_eq!(statement.params.last(), Some(&Param::BigInteger(Some(1))), "the object whose rows are counted");
         let text = bound(SQLITE, statement);
@@ -156,8 +156,10 @@ fn rows_of_foreign_keys_are_counted_where_they_can_be_too_many() {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(text.ends_with(" LIMIT 5000))") && !text.contains("MATERIALIZED") && !text.contains("ORDER BY"), "{text}");
+        assert!(text.ends_with(" LIMIT 1000 + 1))") && !text.contains("MATERIALIZED") && !text.contains("ORDER BY"), "{text}");
         assert!(rows_of_keys(Dialect::Postgres, &plan).is_none());
+        plan.paging.offset = 6_641;
+        assert!(rows_of_keys(SQLITE, &plan).is_none(), "no number of first rows is enough");
     }
     for (object, condition, sort) in [
         // Other tests narrow the rows, or the rows have many related rows, or the page has another order.
@@ -181,17 +183,18 @@ fn more_first_rows_are_judged_if_they_are_likely_to_fill_the_page() {
     let attempt = likely(&plan, 1000, 640, 1_000_000).expect("first rows");
     assert_eq!(attempt.rows, 26);
     let text = bound(SQLITE, attempt.statement);
-    let by_list = r#" LIMIT 20000) AS "task" WHERE +"task"."project_id" IN (SELECT svc_related_1."id" AS svc_key FROM "project""#;
+    let by_list = r#" LIMIT 8192) AS "task" WHERE +"task"."project_id" IN (SELECT svc_related_1."id" AS svc_key FROM "project""#;
     assert!(text.starts_with("SELECT svc_rowid FROM (SELECT svc_rowid, ") && text.contains(by_list), "{text}");
-    // With more keys than are counted, a list of them may be long.
-    let text = likely(&plan, 5000, 640, 1_000_000).map(|attempt| bound(SQLITE, attempt.statement)).expect("first rows");
-    assert!(text.contains(r#" LIMIT 20000) AS "task" WHERE EXISTS (SELECT 1 FROM "project""#), "{text}");
     for (keys, rows_of_first, rows) in [
         // The keys have few rows, or are so few that their rows were not counted.
         (1000, 64, 1_000_000),
         (400, 640, 100_000),
         (100, 0, 1_000_000),
         (0, 0, 0),
+        // There are more keys than are counted.
+        (1001, 640, 1_000_000),
+        // The page is full among the rows that were judged before.
+        (1000, 640, 20_000),
         // One row in a thousand has one of the keys.
         (1000, 640, 10_000_000),
     ] {
@@ -228,7 +231,8 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         let (read, rows) = first(object, condition, "").expect("first rows");
         assert_eq!(rows, 26);
         let own = format!("FROM \"{object}\" WHERE (\"kind\" IS NULL) = 0 AND \"kind\" = ?1 ");
-        let count = format!("(SELECT count(*) FROM (SELECT 1 {own}LIMIT {judged}))");
+        let order = r#"ORDER BY "created_at" DESC, "id" DESC "#;
+        let count = format!("(SELECT count(*) FROM (SELECT 1 {own}{order}LIMIT {judged}))");
         let end = format!(" LIMIT ?3 OFFSET ?4) UNION ALL SELECT 0 WHERE {count} < {judged} LIMIT ?3");
         assert!(read.contains(&format!("{own}ORDER BY ")) && read.ends_with(&end), "{read}");
     }

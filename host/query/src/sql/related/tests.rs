@@ -181,6 +181,17 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
         ("project", json!({ "kind": 1, "task_by_project": some }), true, true),
         ("project", json!({ "kind": 1, "task_by_project": { "none": { "state": "x" } } }), true, true),
         ("task", json!({ "kind": 1, "project": { "state": "x" } }), true, false),
+        // A range of an index may have few related rows.
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "kind": { "gt": 5 } } } }), false, false),
+        (
+            "project",
+            json!({ "kind": 1, "task_by_project": { "some": { "created_at": { "gt": "2026-01-01T00:00:00Z" } } } }),
+            false,
+            false,
+        ),
+        ("task", json!({ "kind": 1, "project": { "kind": null } }), false, false),
+        // An index has no range of these.
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "kind": { "neq": 5 } } } }), true, true),
         // An index finds the related rows, or links lead to them, or there are several conditions.
         ("task", json!({ "kind": 1, "project": { "kind": 2 } }), false, false),
         ("task", json!({ "kind": 1, "tags": some }), false, false),
@@ -191,11 +202,13 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     ] {
         let [_, total] = written(Dialect::Sqlite, object, condition, "");
         assert_eq!((total.contains("svc_own AS MATERIALIZED ("), total.contains(of_own)), (is_compared, is_counted), "{total}");
-        let first = match is_compared {
-            true => " / 8 + 1, 250)), svc_first AS MATERIALIZED (SELECT svc_place FROM svc_own LIMIT CASE WHEN (SELECT count(*) ",
-            false => " LIMIT 250) SELECT count(*) FROM ",
+        let of_own = "+ 1, 250)), svc_first AS MATERIALIZED (SELECT svc_place FROM svc_own LIMIT CASE WHEN (SELECT count(*) ";
+        let first = match (is_compared, is_counted) {
+            (true, true) => format!(" / 32 {of_own}"),
+            (true, false) => format!(" / 8 {of_own}"),
+            (false, _) => " LIMIT 250) SELECT count(*) FROM ".to_owned(),
         };
-        assert!(total.contains(first) && total.contains("svc_first AS MATERIALIZED ("), "{total}");
+        assert!(total.contains(&first) && total.contains("svc_first AS MATERIALIZED ("), "{total}");
     }
 
     // Only one list leads to rows. It is the one that an index of the related object makes.
