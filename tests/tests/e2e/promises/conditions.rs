@@ -1,8 +1,8 @@
 //! Random conditions have to find the same rows as a reference: on every surface, on both engines, for readers of few rows, and in
 //! memory.
 //!
-//! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs all conditions of
-//! a single seed, and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes at most.
+//! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs all conditions
+//! of a single seed, and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes at most.
 
 pub(in crate::promises) mod cells;
 pub(in crate::promises) mod graphql;
