@@ -89,6 +89,14 @@ on_both_engines! {
         for query in ["where=%7B%7D", "where=x", "where=%7B%22title%22:%22a%22%7D&where=%7B%22title%22:%22a%22%7D"] {
             admin.delete(&format!("{BULK}?{query}")).await.expect_error(400, "invalid_request");
         }
+        // A condition in the query and another choice in the body.
+        let by_title = format!("{BULK}?where=%7B%22title%22:%22a%22%7D");
+        for chosen in [json!({ "where": { "title": "a" } }), json!({ "where": {} }), json!({ "ids": [] })] {
+            let mut change = chosen.clone();
+            change["values"] = json!({ "state": "done" });
+            admin.patch(&by_title, change).await.expect_error(400, "invalid_request");
+            admin.delete_with(&by_title, chosen).await.expect_error(400, "invalid_request");
+        }
         for (condition, code, path) in [
             (json!({ "nothing": 1 }), "unknown_field", "`where.nothing`"),
             (json!({ "_or": [{ "points": { "gte": "x" } }] }), "invalid_value", "`where._or[0].points.gte`"),

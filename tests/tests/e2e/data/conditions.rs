@@ -455,13 +455,18 @@ on_both_engines! {
         // Without the right to read the object that a relation leads to, the condition is refused. The other parts of the
         // condition do not matter.
         let some = user(&admin, "some", json!([read("task"), read("project")])).await;
+        let mut messages = BTreeSet::new();
         for condition in [
             r#"{ "project.owner": {} }"#,
             r#"{ "project.owner.name": "Ann" }"#,
             r#"{ "_or": [{}, { "project": { "owner": { "name": "Ann" } } }] }"#,
             r#"{ "_or": [], "project": { "owner.boss": { "name": "Ann" } } }"#,
+            // The refusal does not show whether the object has these fields, or their types.
+            r#"{ "project.owner.nothing": 1 }"#,
+            r#"{ "project": { "owner": { "name": { "gte": 1 } } } }"#,
+            r#"{ "project.owner": { "name": { "near": 1 } } }"#,
+            r#"{ "project": { "owner": 1 } }"#,
         ] {
-            let mut messages = BTreeSet::new();
             for answer in ask(&some, "task", condition).await {
                 messages.insert(answer.expect_error(403, "forbidden")["message"].to_string());
             }

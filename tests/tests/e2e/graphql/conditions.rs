@@ -69,6 +69,7 @@ on_both_engines! {
             ("{ desk: { name: { neq: \"front\" } } }", "c"),
             ("{ desk: { ticket_by_desk: { some: { points: { eq: 2 } } } } }", "ab"),
             ("{ desk: { ticket_by_desk: { every: { points: { eq: 2 } }, none: { points: { eq: 9 } } } } }", "c"),
+            ("{ desk: { ticket_by_desk: { some: { desk: { name: { eq: \"front\" } } } } } }", "ab"),
             ("{ created_by: { eq: \"$user.id\" } }", "abc"),
             ("{ title: { in: \"$user.roles\" } }", ""),
             ("null", "abc"),
@@ -98,6 +99,11 @@ on_both_engines! {
             (json!({ "_xor": [] }), "unknown_field"),
             (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
             (json!({ "desk": null }), "invalid_request"),
+            // Relations that lead in a circle: three of them are allowed.
+            (
+                json!({ "desk": { "ticket_by_desk": { "some": { "desk": { "ticket_by_desk": { "some": {} } } } } } }),
+                "invalid_request",
+            ),
             // A variable that a client left as null is not a test for null.
             (json!({ "done": null }), "invalid_request"),
             (json!({ "title": { "eq": "$nobody" } }), "invalid_request"),
@@ -168,6 +174,11 @@ on_both_engines! {
                 r#"{ desk: { ticket_by_desk: { some: { title: { in: ["a", "$nobody"] } } } } }"#,
                 "`where.desk.ticket_by_desk.some.title.in[1]`: ",
             ),
+            (
+                json!({ "desk": { "ticket_by_desk": { "some": { "desk": { "ticket_by_desk": { "some": {} } } } } } }),
+                "{ desk: { ticket_by_desk: { some: { desk: { ticket_by_desk: { some: {} } } } } } }",
+                "`where.desk.ticket_by_desk.some.desk.ticket_by_desk`: ",
+            ),
         ] {
             let by_literal = format!("{{ ticket(where: {literal}) {{ data {{ title }} }} }}");
             for (query, variables) in [(BY_VARIABLE, json!({ "w": condition })), (by_literal.as_str(), json!({}))] {
@@ -185,6 +196,56 @@ on_both_engines! {
         let query = "query($w: Ticket_Where = { desk: { name: { eq: \"front\" } } }) { ticket(where: $w) { pagination { totalCount } } }";
         let answer = ask(&admin, query, json!({})).await;
         assert_eq!(answer["data"]["ticket"]["pagination"]["totalCount"], 2, "{answer}");
+    }
+
+    async fn an_object_has_its_types_of_conditions_once(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let schema = ask(&admin, "{ __schema { types { name } } }", json!({})).await;
+        let types = schema["data"]["__schema"]["types"].as_array().unwrap_or_else(|| panic!("{schema}"));
+        let mut names: Vec<&str> = types.iter().filter_map(|ty| ty["name"].as_str()).collect();
+        names.retain(|name| name.contains("_Where") && (name.starts_with("Ticket") || name.starts_with("Desk")));
+        names.sort_unstable();
+        // A relation to many leads to tickets, but none leads to desks.
+        assert_eq!(names, ["Desk_Where", "Ticket_Where", "Ticket_WhereMany"]);
+        // All conditions on an object use these types.
+        let fields = async |ty: &str| {
+            let shown = "inputFields { name type { name ofType { ofType { name } } } }";
+            let answer = ask(&admin, &format!("{{ __type(name: \"{ty}\") {{ {shown} }} }}"), json!({})).await;
+            let fields = answer["data"]["__type"]["inputFields"].as_array().unwrap_or_else(|| panic!("{ty}: {answer}"));
+            let text = |name: &Value| name.as_str().map(str::to_owned);
+            // `_and` and `_or` take lists.
+            let named = |ty: &Value| text(&ty["name"]).or_else(|| text(&ty["ofType"]["ofType"]["name"]));
+            fields.iter().map(|field| (text(&field["name"]), named(&field["type"]))).collect::<Vec<_>>()
+        };
+        for (ty, field, expected) in [
+            ("Ticket_Where", "_and", "Ticket_Where"),
+            ("Ticket_Where", "_or", "Ticket_Where"),
+            ("Ticket_Where", "_not", "Ticket_Where"),
+            ("Ticket_Where", "title", "SvcStringWhere"),
+            ("Ticket_Where", "points", "SvcIntWhere"),
+            ("Ticket_Where", "done", "SvcBooleanWhere"),
+            ("Ticket_Where", "kinds", "SvcOptionsWhere"),
+            ("Ticket_Where", "id", "SvcIDWhere"),
+            ("Ticket_Where", "created_at", "SvcDateTimeWhere"),
+            ("Ticket_Where", "desk", "Desk_Where"),
+            ("Desk_Where", "ticket_by_desk", "Ticket_WhereMany"),
+            ("Ticket_WhereMany", "some", "Ticket_Where"),
+            ("Ticket_WhereMany", "none", "Ticket_Where"),
+            ("Ticket_WhereMany", "every", "Ticket_Where"),
+        ] {
+            let found = fields(ty).await;
+            let wanted = (Some(field.to_owned()), Some(expected.to_owned()));
+            assert!(found.contains(&wanted), "{ty}.{field}: {expected} expected in {found:?}");
+        }
+        let query = "{ __schema { queryType { fields { name args { name type { name } } } } } }";
+        let arguments = ask(&admin, query, json!({})).await;
+        let roots = arguments["data"]["__schema"]["queryType"]["fields"].as_array().unwrap_or_else(|| panic!("{arguments}"));
+        for root in ["ticket", "ticket_aggregate", "ticket_groups", "ticket_connection"] {
+            let field = roots.iter().find(|field| field["name"] == root).unwrap_or_else(|| panic!("no {root} in {arguments}"));
+            let argument = json!({ "name": "where", "type": { "name": "Ticket_Where" } });
+            assert!(field["args"].as_array().unwrap().contains(&argument), "{field}");
+        }
     }
 
     async fn a_condition_shows_the_objects_that_its_caller_may_know(server: Server) {
