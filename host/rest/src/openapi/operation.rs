@@ -28,6 +28,8 @@ pub(crate) enum Caller {
 /// An operation that is being built for the document.
 pub(crate) struct Operation {
     caller: Caller,
+    /// Whether it is a read although its method is not GET.
+    only_reads: bool,
     members: Map<String, Value>,
     parameters: Vec<Value>,
     responses: Map<String, Value>,
@@ -40,7 +42,8 @@ impl Operation {
         members.insert("operationId".to_owned(), json!(id.into()));
         members.insert("tags".to_owned(), json!([tag]));
         members.insert("summary".to_owned(), json!(summary.into()));
-        let operation = Operation { caller: Caller::Known, members, parameters: Vec::new(), responses: Map::new() };
+        let (parameters, responses) = (Vec::new(), Map::new());
+        let operation = Operation { caller: Caller::Known, only_reads: false, members, parameters, responses };
         operation.problems(&[401, 403, 429, 500, 503])
     }
 
@@ -57,6 +60,12 @@ impl Operation {
 
     pub(crate) fn called_by(mut self, caller: Caller) -> Operation {
         self.caller = caller;
+        self
+    }
+
+    /// Describes the operation as a read although its method is not GET.
+    pub(crate) fn only_reads(mut self) -> Operation {
+        self.only_reads = true;
         self
     }
 
@@ -80,6 +89,14 @@ impl Operation {
 
     pub(crate) fn json_body(self, schema: Value) -> Operation {
         self.body("application/json", schema)
+    }
+
+    /// Makes the body optional.
+    pub(crate) fn or_without_body(mut self) -> Operation {
+        if let Some(body) = self.members.get_mut("requestBody") {
+            body["required"] = json!(false);
+        }
+        self
     }
 
     /// Adds a response with a JSON body.
@@ -139,7 +156,7 @@ impl Operation {
     }
 
     fn into_value(self, require_auth: bool) -> Value {
-        let Operation { caller, mut members, parameters, responses } = self;
+        let Operation { caller, only_reads: _, mut members, parameters, responses } = self;
         let every_kind = [json!({ "bearer": [] }), json!({ "apiKey": [] }), json!({ "session": [] })];
         let security = match caller {
             Caller::Known if require_auth => every_kind.to_vec(),
@@ -234,7 +251,7 @@ impl Paths {
 
     pub(crate) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
         let path = path.into();
-        let writes = method != "get";
+        let writes = method != "get" && !operation.only_reads;
         let operation = if writes { operation.problems(&[507]) } else { operation };
         let operation = match !writes && knows_view_as(&path) {
             true => operation.viewed_as(),

@@ -186,6 +186,11 @@ on_sqlite_first! {
             let body = json!({ "ids": [] });
             check("delete", "/api/v1/data/tag/bulk", &admin.delete_with(&format!("/api/v1/data/tag/bulk{query}"), body).await);
         }
+        for condition in ["%7B%22name%22:%22y%22%7D", "%7B%7D", "%7B%22nothing%22:1%7D", "x"] {
+            let path = format!("/api/v1/data/tag/bulk?dryRun=true&where={condition}");
+            check("patch", "/api/v1/data/tag/bulk", &admin.patch(&path, json!({ "values": { "name": "z" } })).await);
+            check("delete", "/api/v1/data/tag/bulk", &admin.delete(&path).await);
+        }
         for condition in ["*", "\"other\"", "malformed"] {
             for (method, body) in [("PATCH", json!({ "priority": 1 })), ("DELETE", Value::Null)] {
                 // A deletion whose `If-Match` matches comes last.
@@ -319,8 +324,34 @@ on_sqlite_first! {
         }
         let body = |path: &str, method: &str| operation(path, method)["requestBody"]["content"]["application/json"]["schema"].clone();
         assert_eq!(body("/query", "post")["properties"]["where"], of("Task_Where"));
-        for method in ["patch", "delete"] {
+        for (method, needs_body) in [("patch", true), ("delete", false)] {
             assert_eq!(body("/bulk", method)["oneOf"][1]["properties"]["where"], of("Task_Where"), "{method}");
+            let bulk = operation("/bulk", method);
+            assert_eq!(bulk["requestBody"]["required"], needs_body, "{method}");
+            let parameter = bulk["parameters"].as_array().unwrap().iter().find(|parameter| parameter["name"] == "where");
+            assert_eq!(parameter.unwrap()["content"]["application/json"]["schema"], of("Task_Where"), "{method}");
+        }
+        let changes = jsonschema::options()
+            .build(&json!({ "components": made["components"], "allOf": [body("/bulk", "patch")] }))
+            .unwrap();
+        let values = json!({ "done": true });
+        for (sent, is_valid) in [
+            (json!({ "ids": [], "values": values }), true),
+            (json!({ "where": { "done": false }, "values": values }), true),
+            // The query has the condition.
+            (json!({ "values": values }), true),
+            (json!({ "ids": [], "where": { "done": false }, "values": values }), false),
+            (json!({ "where": { "nothing": 1 }, "values": values }), false),
+            (json!({ "where": { "done": false } }), false),
+        ] {
+            assert_eq!(changes.is_valid(&sent), is_valid, "{sent}");
+        }
+        // The query with a body is a read.
+        let (query, list) = (operation("/query", "post"), operation("", "get"));
+        let view_as = json!({ "$ref": "#/components/parameters/SvcViewAs" });
+        for read in [&query, &list] {
+            assert!(read["parameters"].as_array().unwrap().contains(&view_as), "{read}");
+            assert!(read["responses"]["507"].is_null(), "{read}");
         }
 
         let upsert = made["paths"]["/api/v1/data/task"]["post"]["parameters"][0]["description"].as_str().unwrap();

@@ -147,7 +147,8 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
             properties[name] = value;
             exact_object(properties)
         };
-        json!({ "oneOf": [one_of("ids", by_ids), one_of("where", condition)] })
+        // In the last one, the query has the condition.
+        json!({ "oneOf": [one_of("ids", by_ids), one_of("where", condition), exact_object(more.clone())] })
     };
     let changes = chosen(json!({ "values": described.updates() }));
     let update = described
@@ -157,6 +158,7 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
             condition and that the caller may read. The query can have it instead of the body, as JSON.",
         )
         .parameter(dry_run())
+        .parameter(where_document::bulk_parameter(type_name))
         .json_body(changes)
         .problems(&[409])
         .answers(200, "Ids of the records that were changed, in the order of the body.", of::<WrittenAnswer<'_>>());
@@ -168,7 +170,9 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
             condition and that the caller may read. The query can have it instead of the body, as JSON.",
         )
         .parameter(dry_run())
+        .parameter(where_document::bulk_parameter(type_name))
         .json_body(chosen(json!({})))
+        .or_without_body()
         .problems(&[409])
         .answers(200, "Ids of the records that were deleted.", of::<WrittenAnswer<'_>>());
     paths.add("delete", path, delete);

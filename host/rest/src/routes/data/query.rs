@@ -32,6 +32,7 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>, body: Value
     let query = described
         .operation("query", format!("List records of {name} with parameters in a body"))
         .describe("The same list with its parameters in a JSON body, for conditions that are too long for a URL. It only reads.")
+        .only_reads()
         .json_body(body)
         .answers(200, "A page of records.", page);
     paths.add("post", format!("{base}/query"), query);

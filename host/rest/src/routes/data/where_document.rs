@@ -186,14 +186,21 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
 /// The parameter `where` of lists and similar operations. It does not exist if the object has a field with this name, because
 /// then `where` is a filter on that field.
 pub(crate) fn parameter(object: &Object, type_name: &str) -> Option<Value> {
-    let name = ListParameter::Where.name();
-    object.column_index(name).is_none().then(|| {
-        json!({
-            "name": name,
-            "in": "query",
-            "description": "A condition as JSON, with and, or, not and relations. Records must also match the filters and the search.",
-            "content": { "application/json": { "schema": condition(type_name) } },
-        })
+    let text = "A condition as JSON, with and, or, not and relations. Records must also match the filters and the search.";
+    object.column_index(ListParameter::Where.name()).is_none().then(|| in_query(text, type_name))
+}
+
+/// The parameter `where` of a call for many records. A field with this name does not change its meaning.
+pub(crate) fn bulk_parameter(type_name: &str) -> Value {
+    in_query("The condition as JSON, if the body has neither `ids` nor `where`.", type_name)
+}
+
+fn in_query(description: &str, type_name: &str) -> Value {
+    json!({
+        "name": ListParameter::Where.name(),
+        "in": "query",
+        "description": description,
+        "content": { "application/json": { "schema": condition(type_name) } },
     })
 }
 
