@@ -31,7 +31,7 @@ fn complete(context: &Context, input: Complete) -> Result<Completed, Error> {
         return Err(Error::conflict("The task is done already."));
     }
     let task: Value = data::update("task", &input.id, json!({ "done": true }))?;
-    let open = data::query::<Value>("task", json!({ "filters": [{ "field": "done", "value": false }], "limit": 1 }))?;
+    let open = data::query::<Value>("task", json!({ "where": { "done": false }, "limit": 1 }))?;
     let who = context.actor.as_ref().and_then(|actor| actor.user_id.as_deref());
     log::with_fields("info", "completed a task", json!({ "task": input.id, "by": who }));
     let settings: Settings = config::get()?;
