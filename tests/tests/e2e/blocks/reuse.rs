@@ -195,6 +195,24 @@ on_both_engines! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_on_one_server_ends_the_instances_of_another() {
+    let first = ServerBuilder::new(Engine::Postgres).start().await;
+    let here = first.admin().await;
+    let second = first.builder().start().await;
+    let there = second.with_token(here.token.clone());
+    let config = json!({ "type": "object", "properties": { "size": { "type": "integer", "default": 1 } } });
+    let asking = file(json!({ "instances": reuse(), "config": config })).await.unwrap();
+    // The other server compiles the component itself.
+    there.install("?dryRun=true", asking.clone()).await.data();
+    assert_eq!(here.install("", asking).await.status, 201);
+    for size in 2..4 {
+        until("the other server keeps an instance", async || count(&there).await > 1).await;
+        here.patch("/api/v1/blocks/hostile", json!({ "config": { "size": size } })).await.data();
+        until("the instance of the other server ends", async || count(&there).await == 1).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_or_what_a_call_leaves_behind_ends_the_instance() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
