@@ -147,11 +147,19 @@ on_both_engines! {
         };
         until("the event is delivered", is_delivered).await;
         let event = admin.get("/api/v1/events?limit=1&topic=data.task.created").await.data()[0]["id"].clone();
-        for calls in 2..=3 {
-            let replayed = admin.post("/api/v1/blocks/hostile/handlers/count_event/replay", json!({ "eventId": event })).await.data();
-            assert_eq!((&replayed["ok"], &replayed["logs"][0]["message"]), (&json!(true), &json!(format!("counted {calls}"))));
-        }
+        let replay = async || {
+            let path = "/api/v1/blocks/hostile/handlers/count_event/replay";
+            let replayed = admin.post(path, json!({ "eventId": event })).await.data();
+            assert_eq!(replayed["ok"], true, "{replayed}");
+            replayed["logs"][0]["message"].clone()
+        };
+        assert_eq!((replay().await, replay().await), (json!("counted 2"), json!("counted 3")));
         assert_eq!((count(&admin).await, count_by_hook(&admin).await), (4, 4));
+        // Without reuse, nothing passes between calls of any kind.
+        install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "subscriptions": [subscription] })).await;
+        for _ in 0..2 {
+            assert_eq!((count(&admin).await, count_by_hook(&admin).await, replay().await), (1, 1, json!("counted 1")));
+        }
     }
 
     async fn callers_keep_apart_where_a_block_acts_as_its_callers(server: Server) {
