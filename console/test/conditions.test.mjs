@@ -174,6 +174,14 @@ test("a filter is said in words", () => {
   assert.equal(said({ status: "open", _or: [] }), 'status is open and {"_or":[]}');
 });
 
+test("a long value is cut off in a filter, and shown whole where somebody decides about rights", () => {
+  const long = ["x".repeat(70), "secret"];
+  const parts = read({ tags: { some: { name: { in: long } } } });
+  const telling = { shape: task, of, titleOf: () => undefined };
+  assert.equal(words.textOf(words.wordsOfAll(parts, "and", telling)), `some of tags match (name is any of ${"x".repeat(60)}…)`);
+  assert.equal(words.textOf(words.wordsOfAll(parts, "and", { ...telling, isWhole: true })), `some of tags match (name is any of ${long.join(", ")})`);
+});
+
 test("what is not filled in is not complete", () => {
   const complete = (part) => sendable.isComplete(part, task, of);
   const [open, related, group] = read({ status: "open", tags: { some: {} }, _or: [{ done: true }, { amount: 1 }] });
@@ -226,6 +234,8 @@ test("the bounds of the server are known", () => {
 
 test("GraphQL has neither dots nor short forms", () => {
   assert.deepEqual(print(read({ status: "open", "owner.name": "Ann", tags: { some: { name: "red" } } }), { isExplicit: true }), { status: { eq: "open" }, owner: { name: { eq: "Ann" } }, tags: { some: { name: { eq: "red" } } } });
+  // A variable makes a part that the builder cannot show. It also needs a name that GraphQL knows.
+  assert.deepEqual(print(read({ title: { contains: "$user.name" }, amount: { ">": "$now" } }), { isExplicit: true }), { title: { ilike: "$user.name" }, amount: { gt: "$now" } });
 });
 
 test("variables are values of tests where they are asked for, and parts that are not understood elsewhere", () => {

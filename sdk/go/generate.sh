@@ -40,5 +40,6 @@ mkdir -p internal/wit/types internal/wit/runtime
 cp "$support/LICENSE" internal/wit/
 cp "$support"/wit/types/{option,result,tuple,unit}.go internal/wit/types/
 cp "$support"/wit/runtime/{runtime.go,empty.s} internal/wit/runtime/
+patch --strip 1 < runtime.patch
 grep -rl 'go.bytecodealliance.org/pkg/wit' internal --include='*.go' | xargs sed -i 's#go.bytecodealliance.org/pkg/wit#blockbase/internal/wit#'
 gofmt -w internal

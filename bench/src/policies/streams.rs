@@ -1,9 +1,10 @@
 //! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that only
 //! the streams of one role show it.
 //!
-//! To decide about an event, the streams need one read of its project for each role. On Postgres, these reads are counted by the
-//! looks into the table of projects, without those of the writes themselves. The transactions are more: they also include the
-//! write, the feed, which polls the outbox, and the checks of the streams' callers.
+//! To decide about an event, the streams need one statement for each role. It looks into the table of projects twice: whether the
+//! event's project exists, and whether it belongs to the role's team. On Postgres these looks are counted, without those of the
+//! writes themselves. The transactions also include the write, the feed, which polls the outbox, and the checks of the streams'
+//! callers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     ];
     if let Some((of_events, of_warm)) = used.project_scans.zip(warm.project_scans) {
         let reads = of_events / events - of_warm / WARM as f64;
-        rows.push(line("reads of the event's project an event, by all streams together", format!("{reads:.1}")));
+        rows.push(line("looks into the table of projects an event, two for each decision", format!("{reads:.1}")));
     }
     if let Some((of_events, of_idle)) = used.transactions.zip(idle.transactions) {
         rows.push(line(

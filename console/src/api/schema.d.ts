@@ -1143,7 +1143,7 @@ export interface paths {
         };
         /**
          * Prove an address with a link
-         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and suspends what was made with it, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and `error=INVALID_USER` if it changes the address of an account that is not signed in there. Without it, the response is 401 then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and suspends what was made with it, unless the browser has a session of the account or signed up for it. The first admin keeps API keys and what was made with the account. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and `error=INVALID_USER` if it changes the address of an account that is not signed in there. Without it, the response is 401 then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
          *
          *     If another browser opens a link with `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs that open links in mail prove nothing.
          */
@@ -1351,7 +1351,7 @@ export interface paths {
         put?: never;
         /**
          * Create an account for a user
-         * @description The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
+         * @description The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
          */
         post: operations["users.create"];
         delete?: never;
@@ -8597,7 +8597,7 @@ export interface operations {
                         data: components["schemas"]["SvcManagedUser"];
                         /**
                          * Format: uri
-                         * @description The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the response does not show it.
+                         * @description The page where the user sets their password. Only this response shows it. If the link is mailed, the response does not show it.
                          */
                         link?: string;
                         /** Format: date-time */

@@ -8,13 +8,12 @@ import type { Me } from "../api/types";
 import { useAsked } from "../components/confirm-store";
 import { ErrorState } from "../components/ErrorState";
 import { Tips } from "../components/Tips";
+import { FirstRun, SET_PASSWORD, SignIn } from "./gate/screens";
 import { useEver } from "../components/later";
 import { failed } from "../components/toast";
 import { forgetRefusedLink, useRefusedLink } from "./gate/refused-link";
 import { Frame, Shell } from "./shell/Shell";
 
-const SignIn = lazy(() => import("./gate/SignIn"));
-const FirstRun = lazy(() => import("./gate/FirstRun"));
 const ConfirmHost = lazy(() => import("../components/ConfirmHost"));
 const SignInOver = lazy(() => import("./gate/SignInOver"));
 
@@ -22,8 +21,8 @@ export function Root() {
   const me = useQuery(meQuery);
   const instance = useQuery(instanceQuery);
   const { pathname, href } = useLocation();
-  // Everybody may open this page. Opening it neither starts nor ends a session.
-  const setsPassword = pathname === "/set-password";
+  // Opening this page neither starts nor ends a session.
+  const setsPassword = pathname === SET_PASSWORD;
   const lost = useSessionLost();
   const confirmWanted = useEver(useAsked() !== null);
   const isRefused = useRefusedLink();
@@ -60,7 +59,7 @@ export function Root() {
       if (instance.isError) return <Frame>{<ErrorState error={instance.error} title="The console could not be opened" onRetry={() => void instance.refetch()} />}</Frame>;
       return null;
     }
-    return <Suspense fallback={null}>{instance.data.needsAdmin ? <FirstRun instance={instance.data} /> : <SignIn instance={instance.data} />}</Suspense>;
+    return instance.data.needsAdmin ? <FirstRun instance={instance.data} /> : <SignIn instance={instance.data} />;
   }
   if (me.data.pendingClaim === true) {
     if (pathname !== "/onboarding") return <Navigate to="/onboarding" search={{ to: href }} replace />;

@@ -8,12 +8,13 @@ import { MantineProvider } from "@mantine/core";
 import { useNotifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { StrictMode, Suspense, lazy } from "react";
+import { type ReactNode, StrictMode, Suspense, lazy } from "react";
 import { createRoot } from "react-dom/client";
-import { instanceQuery, meQuery } from "../api/session";
 import { useEver } from "../components/later";
 import { colorSchemeManager } from "./color-scheme";
+import { loadFirstScreen } from "./first-screen";
 import { queryClient, router } from "./router";
+import { Frame } from "./shell/Shell";
 import { cssVariables, theme } from "./theme";
 
 const Notifications = lazy(() => import("./Notifications"));
@@ -30,19 +31,21 @@ function Toasts() {
   );
 }
 
-// The data that decides which screen comes first loads at the same time as the code of that screen.
-void queryClient.prefetchQuery(meQuery);
-void queryClient.prefetchQuery(instanceQuery);
-
 const manager = colorSchemeManager();
+const root = createRoot(document.getElementById("root")!);
 
-createRoot(document.getElementById("root")!).render(
-  <StrictMode>
-    <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={manager} getStyleNonce={() => nonce} deduplicateCssVariables>
-      <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
-        <Toasts />
-      </QueryClientProvider>
-    </MantineProvider>
-  </StrictMode>,
-);
+function show(page: ReactNode) {
+  root.render(
+    <StrictMode>
+      <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={manager} getStyleNonce={() => nonce} deduplicateCssVariables>
+        <QueryClientProvider client={queryClient}>
+          {page}
+          <Toasts />
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}
+
+show(<Frame />);
+void loadFirstScreen().then(() => show(<RouterProvider router={router} />));

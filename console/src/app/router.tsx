@@ -23,6 +23,7 @@ import { readTasksSearch } from "../screens/tasks/search";
 import { readUsersSearch } from "../screens/users/search";
 import { readWebhooksSearch } from "../screens/webhooks/search";
 import { Root } from "./Root";
+import { SET_PASSWORD } from "./gate/screens";
 import { NotFound } from "./shell/NotFound";
 import { text, type RawSearch } from "../api/search";
 
@@ -63,7 +64,7 @@ const routes = [
   createRoute({ ...parent, path: "/api", validateSearch: readApiSearch, component: lazyRouteComponent(() => import("../screens/reference"), "ApiScreen") }),
   createRoute({ ...parent, path: "/settings", validateSearch: readSettingsSearch, component: lazyRouteComponent(() => import("../screens/settings"), "SettingsScreen") }),
   createRoute({ ...parent, path: "/account", component: lazyRouteComponent(() => import("../screens/account"), "AccountScreen") }),
-  createRoute({ ...parent, path: "/set-password", component: lazyRouteComponent(() => import("./gate/SetPassword"), "SetPassword") }),
+  createRoute({ ...parent, path: SET_PASSWORD, component: lazyRouteComponent(() => import("./gate/SetPassword"), "SetPassword") }),
   createRoute({
     ...parent,
     path: "/onboarding",

@@ -12,7 +12,10 @@ mod seek;
 mod write;
 mod writer;
 
-pub use found::{Attempt, Found, first_of_list, first_of_part, keys_of_page, list_of_first, part_of_first};
+pub use found::{
+    Attempt, END_OF_PLACES, Found, KeyRows, different_keys_of_page, first_of_list, first_of_part, keys_of_page, likely_of_list,
+    likely_of_part, list_of_first, part_of_first, rows_of_keys,
+};
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{

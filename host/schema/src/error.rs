@@ -29,7 +29,7 @@ pub enum Issue {
 pub enum Retry {
     /// The schema changed after the operation was planned, so the operation has to be planned again.
     SchemaMoved,
-    /// This instance does not know the object. Another instance may have created it a moment ago.
+    /// This instance does not know something that the operation names. Another instance may have created it a moment ago.
     MayBeNew,
     /// The operation conflicts with another transaction (a deadlock, or an upsert of the same record).
     Contended,

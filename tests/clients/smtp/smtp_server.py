@@ -1,16 +1,18 @@
 """A mail server that keeps nothing: it prints each mail that it accepts, and misbehaves when it is told to.
 
 Usage: python smtp_server.py [--tls none|starttls|implicit] [--name NAME] [--user USER --password PASSWORD]
-                             [--fail N] [--refuse ADDRESS]... [--hang greeting|data]
+                             [--fail N] [--refuse ADDRESS]... [--hang] [--away]
 
-It listens on a free port of 127.0.0.1 and ends with its standard input. Each line of output is a JSON object:
+It listens on a free port of 127.0.0.1 and ends with its standard input. With `--away` it keeps the port, but refuses connections.
+With `--hang` it never answers the content of a mail. Each line of output is a JSON object:
 
   {"event": "ready", "port": …, "authority": …}   `authority` is a file with the certificate that its own is signed with
   {"event": "mail", "from", "to", "subject", "text", "html", "headers", "raw", "tls", "user"}
   {"event": "failed" | "refused" | "hung" | "unauthenticated", …}
 
-Each line of input is a JSON object that replaces what `--fail`, `--refuse` or `--hang` said, for instance {"fail": 2, "hang": null}.
-A line {"event": "behaves", …} is printed when it is in force.
+Each line of input is a JSON object that replaces what `--fail`, `--refuse` or `--hang` said, for instance
+{"fail": 2, "hang": false}. {"away": false} makes a server listen that was away. A line {"event": "behaves", …} is printed when it
+is in force.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import asyncio
 import email
 import email.policy
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -45,7 +48,8 @@ def arguments():
     parser.add_argument("--password")
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--refuse", action="append", default=[])
-    parser.add_argument("--hang", choices=["greeting", "data"])
+    parser.add_argument("--hang", action="store_true")
+    parser.add_argument("--away", action="store_true")
     given = parser.parse_args()
     if (given.user is None) != (given.password is None):
         parser.error("--user and --password belong together")
@@ -95,8 +99,8 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
-        if self.behavior.hang == "data":
-            tell("hung", at="data", to=envelope.rcpt_tos)
+        if self.behavior.hang:
+            tell("hung", to=envelope.rcpt_tos)
             await asyncio.Event().wait()
         if self.behavior.fail > 0:
             self.behavior.fail -= 1
@@ -125,16 +129,6 @@ def seen(envelope):
     }
 
 
-class Server(SMTP):
-    """One connection. The library has no hook before the greeting."""
-
-    async def _handle_client(self):
-        if self.event_handler.behavior.hang == "greeting":
-            tell("hung", at="greeting")
-            await asyncio.Event().wait()
-        await super()._handle_client()
-
-
 def authenticator(user, password):
     def authenticate(server, session, envelope, mechanism, data):
         is_known = isinstance(data, LoginPassword) and (data.login, data.password) == (user.encode(), password.encode())
@@ -155,22 +149,27 @@ def factory(given, context):
         options.update(auth_required=True, auth_require_tls=given.tls == "starttls")
         options.update(authenticator=authenticator(given.user, given.password))
     handler = Handler(given)
-    return lambda: Server(handler, **options)
+    return lambda: SMTP(handler, **options)
 
 
-def obey(line, behavior):
+async def obey(line, behavior, listen):
     wanted = json.loads(line)
-    unknown = wanted.keys() - {"fail", "refuse", "hang"}
+    unknown = wanted.keys() - {"fail", "refuse", "hang", "away"}
     if unknown:
         raise ValueError(f"unknown: {unknown}")
+    was_away = behavior.away
+    if wanted.get("away") and not was_away:
+        raise ValueError("a server that listens does not go away")
     for name, value in wanted.items():
         setattr(behavior, name, value)
-    tell("behaves", fail=behavior.fail, refuse=behavior.refuse, hang=behavior.hang)
+    if was_away and not behavior.away:
+        await listen()
+    tell("behaves", fail=behavior.fail, refuse=behavior.refuse, hang=behavior.hang, away=behavior.away)
 
 
-def follow_input(loop, behavior, ended):
+def follow_input(loop, behavior, listen, ended):
     for line in sys.stdin:
-        loop.call_soon_threadsafe(obey, line, behavior)
+        asyncio.run_coroutine_threadsafe(obey(line, behavior, listen), loop).result()
     loop.call_soon_threadsafe(ended.set)
 
 
@@ -178,12 +177,20 @@ async def serve(given, folder):
     context, authority = (None, None) if given.tls == "none" else certified(folder, given.name)
     loop = asyncio.get_running_loop()
     implicit = context if given.tls == "implicit" else None
-    server = await loop.create_server(factory(given, context), host=ADDRESS, port=0, ssl=implicit)
+    # A socket that is bound and does not listen refuses connections, and no other program can get its port.
+    bound = socket.socket()
+    bound.bind((ADDRESS, 0))
+
+    async def listen():
+        # It listens until the program ends.
+        await loop.create_server(factory(given, context), sock=bound, ssl=implicit)
+
+    if not given.away:
+        await listen()
     ended = asyncio.Event()
-    threading.Thread(target=follow_input, args=(loop, given, ended), daemon=True).start()
-    tell("ready", port=server.sockets[0].getsockname()[1], authority=authority and str(authority))
+    threading.Thread(target=follow_input, args=(loop, given, listen, ended), daemon=True).start()
+    tell("ready", port=bound.getsockname()[1], authority=authority and str(authority))
     await ended.wait()
-    server.close()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import { GatePage } from "./GatePage";
 import { useSignedIn } from "./useSignedIn";
 
 /** The first page of a fresh server. The first account becomes admin. */
-export default function FirstRun({ instance }: { instance: Instance }) {
+export function FirstRun({ instance }: { instance: Instance }) {
   const [name, setName] = useState("");
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");

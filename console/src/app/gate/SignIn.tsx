@@ -21,7 +21,7 @@ const ConfirmAddress = later(() => import("./ConfirmAddress").then((loaded) => l
 type Stage = "signIn" | "signUp" | "waits" | "reset" | "confirm";
 
 /** Sign-in, and sign-up if it is open. The address in the browser does not change, so a deep link opens after the sign-in. */
-export default function SignIn({ instance }: { instance: Instance }) {
+export function SignIn({ instance }: { instance: Instance }) {
   const [stage, setStage] = useState<Stage>("signIn");
   const [name, setName] = useState("");
   const [email, setEmail] = useState("");

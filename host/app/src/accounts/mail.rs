@@ -104,7 +104,7 @@ pub(super) struct CheckedRequest {
 }
 
 /// The first language of an `Accept-Language` header.
-fn first_language(languages: &str) -> Option<String> {
+pub(super) fn first_language(languages: &str) -> Option<String> {
     let first = languages.split([',', ';']).next().unwrap_or_default().trim();
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (!first.is_empty() && first.len() <= LANGUAGE_CHARS_MAX && is_name(first)).then(|| first.to_owned())

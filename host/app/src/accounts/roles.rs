@@ -4,7 +4,7 @@ mod effective;
 mod explain;
 
 use blockbase_query::{Action, Grant, Permissions, Variables};
-use blockbase_schema::{Code, Error, Registry, Resource, Result};
+use blockbase_schema::{Code, Error, Registry, Resource, Result, Retry};
 use blockbase_store::{Connection, RoleRow};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -133,7 +133,10 @@ fn check_grants(grants: &[Grant]) -> Result<()> {
     Ok(())
 }
 
-fn of_permissions(error: Error) -> Error {
+/// The error in a list of grants. The operation starts again if this instance does not know the present schema yet, because
+/// another instance may have just made what the grants name.
+fn of_permissions(mut error: Error) -> Error {
+    error.retry = Some(Retry::MayBeNew);
     error.with_field(PERMISSIONS)
 }
 
@@ -186,37 +189,42 @@ impl App {
         check_name(&name)?;
         check_description(description.as_deref())?;
         check_grants(&permissions)?;
-        let (registry, now) = (self.registry(), self.clock.now());
-        let known = self.known_to(caller, &registry);
-        let permissions =
-            stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
-        caller.covers(&self.grant_context(&registry), &permissions)?;
-        let role = RoleRow {
-            id: self.clock.id(now).to_string(),
-            name,
-            description,
-            permissions: serde_json::to_string(&permissions).map_err(Error::internal)?,
-            created_at: now,
-            updated_at: now,
-        };
-        let answer = RoleAnswer::of(&registry, &role)?;
-        let (auditor, made) = (self.auditor(caller), answer.clone());
-        self.change_accounts_by(caller.basis.clone(), move |connection| {
-            Box::pin(async move {
-                connection.lock_accounts().await?;
-                if connection.roles_count().await? >= ROLES_MAX {
-                    let message = format!("There are {ROLES_MAX} roles, the most that there may be. Delete one first.");
-                    return Err(Error::new(Code::Conflict, message));
-                }
-                if !connection.insert_role(&role).await? {
-                    return Err(taken(&role.name));
-                }
-                let act = Act::new(AuditAction::Create, Resource::Roles, &role.id).after(&made);
-                auditor.record(connection, act).await
+        let (name, description, permissions) = (&name, &description, &permissions);
+        self.on_schema(caller, move |registry| async move {
+            let now = self.clock.now();
+            let known = self.known_to(caller, &registry);
+            let permissions = stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, permissions.clone())
+                .map_err(of_permissions)?;
+            caller.covers(&self.grant_context(&registry), &permissions)?;
+            let role = RoleRow {
+                id: self.clock.id(now).to_string(),
+                name: name.clone(),
+                description: description.clone(),
+                permissions: serde_json::to_string(&permissions).map_err(Error::internal)?,
+                created_at: now,
+                updated_at: now,
+            };
+            let answer = RoleAnswer::of(&registry, &role)?;
+            let (auditor, made) = (self.auditor(caller), answer.clone());
+            self.change_accounts_by(caller.basis.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    check_schema(connection, &permissions, registry.version).await?;
+                    if connection.roles_count().await? >= ROLES_MAX {
+                        let message = format!("There are {ROLES_MAX} roles, the most that there may be. Delete one first.");
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    if !connection.insert_role(&role).await? {
+                        return Err(taken(&role.name));
+                    }
+                    let act = Act::new(AuditAction::Create, Resource::Roles, &role.id).after(&made);
+                    auditor.record(connection, act).await
+                })
             })
+            .await?;
+            Ok(answer)
         })
-        .await?;
-        Ok(answer)
+        .await
     }
 
     /// Changes a role.
@@ -231,43 +239,47 @@ impl App {
         }
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
-        let registry = self.registry();
-        let known = self.known_to(caller, &registry);
-        let stored =
-            |given| stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, given).map_err(of_permissions);
-        let permissions = changes.permissions.map(stored).transpose()?;
-        let changes = RoleChanges { permissions, ..changes };
-        let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
-        let auditor = self.auditor(&caller);
-        let role = self
-            .change_accounts_by(caller.basis.clone(), move |connection| {
-                Box::pin(async move {
-                    connection.lock_accounts().await?;
-                    let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
-                    // The configuration can refer to a role by its name, so a new name may give the role to other users.
-                    app.require_rights_of_role(connection, &caller, &role).await?;
-                    let registry = app.registry_in(connection).await?;
-                    let before = RoleAnswer::of(&registry, &role).ok();
-                    if let Some(name) = changes.name.filter(|name| *name != role.name) {
-                        rename(connection, &mut role, name).await?;
-                    }
-                    if let Some(permissions) = changes.permissions {
-                        set_permissions(&app, connection, &caller, &mut role, &permissions, now).await?;
-                    }
-                    role.description = changes.description.unwrap_or(role.description);
-                    role.updated_at = now;
-                    connection.update_role(&role).await.map_err(|error| match error {
-                        // Another change took the name in the meantime.
-                        blockbase_store::DbError::Unique { .. } => taken(&role.name),
-                        other => other.into(),
-                    })?;
-                    let act = Act::new(AuditAction::Update, Resource::Roles, &role.id).before(&before);
-                    auditor.record(connection, act.after(&RoleAnswer::of(&registry, &role).ok())).await?;
-                    Ok(role)
+        let changes = &changes;
+        self.on_schema(caller, move |registry| async move {
+            let known = self.known_to(caller, &registry);
+            let stored =
+                |given| stored_grants(caller, &self.grant_context(&registry), &known, PERMISSIONS, given).map_err(of_permissions);
+            let permissions = changes.permissions.clone().map(stored).transpose()?;
+            let changes = RoleChanges { permissions, ..changes.clone() };
+            let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
+            let (auditor, version) = (self.auditor(&caller), registry.version);
+            let role = self
+                .change_accounts_by(caller.basis.clone(), move |connection| {
+                    Box::pin(async move {
+                        connection.lock_accounts().await?;
+                        check_schema(connection, changes.permissions.as_deref().unwrap_or_default(), version).await?;
+                        let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                        // The configuration can refer to a role by its name, so a new name may give the role to other users.
+                        app.require_rights_of_role(connection, &caller, &role).await?;
+                        let registry = app.registry_in(connection).await?;
+                        let before = RoleAnswer::of(&registry, &role).ok();
+                        if let Some(name) = changes.name.filter(|name| *name != role.name) {
+                            rename(connection, &mut role, name).await?;
+                        }
+                        if let Some(permissions) = changes.permissions {
+                            set_permissions(&app, connection, &caller, &mut role, &permissions, now).await?;
+                        }
+                        role.description = changes.description.unwrap_or(role.description);
+                        role.updated_at = now;
+                        connection.update_role(&role).await.map_err(|error| match error {
+                            // Another change took the name in the meantime.
+                            blockbase_store::DbError::Unique { .. } => taken(&role.name),
+                            other => other.into(),
+                        })?;
+                        let act = Act::new(AuditAction::Update, Resource::Roles, &role.id).before(&before);
+                        auditor.record(connection, act.after(&RoleAnswer::of(&registry, &role).ok())).await?;
+                        Ok(role)
+                    })
                 })
-            })
-            .await?;
-        RoleAnswer::of(&registry, &role)
+                .await?;
+            RoleAnswer::of(&registry, &role)
+        })
+        .await
     }
 
     /// Deletes a role, takes it away from all users, and deletes its keys.
@@ -297,6 +309,15 @@ impl App {
             })
         })
         .await
+    }
+}
+
+/// Checks that the schema is still the one in which the names of these grants were looked up. Another instance may have renamed
+/// fields, and the grants would then be about other fields than their author named.
+async fn check_schema(connection: &mut Connection, grants: &[Grant], version: i64) -> Result<()> {
+    match grants.iter().any(Grant::is_conditional) && connection.version("schema").await? != version {
+        true => Err(Error::retry(Retry::SchemaMoved, "the schema is another by now")),
+        false => Ok(()),
     }
 }
 

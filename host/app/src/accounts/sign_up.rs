@@ -161,7 +161,8 @@ impl NewAccount {
                 return Err(Error::internal("the placeholder of a taken address is taken"));
             }
         }
-        self.give_first_role(app, connection, false, false).await?;
+        // The roles of a guest move to the account when the address is proved.
+        self.give_first_role(app, connection, false, self.guest.is_some()).await?;
         self.announce(connection, announcer).await?;
         match is_new {
             true => connection.commit_nested(nested).await?,
@@ -199,10 +200,10 @@ impl NewAccount {
         })
     }
 
-    /// Gives the user their first role. Former guests keep the roles that they had, and get no further role. The configured role may
-    /// not exist yet. The server logged a warning about this at boot.
-    async fn give_first_role(&self, app: &App, connection: &mut Connection, is_first: bool, carried: bool) -> Result<()> {
-        let role = match (is_first, carried) {
+    /// Gives the user their first role. Guests who sign up keep the roles that they had, and get no further role. The configured
+    /// role may not exist yet. The server logged a warning about this at boot.
+    async fn give_first_role(&self, app: &App, connection: &mut Connection, is_first: bool, is_of_guest: bool) -> Result<()> {
+        let role = match (is_first, is_of_guest) {
             (true, _) => Some(ADMIN),
             (false, false) => app.settings.signup_role.as_deref(),
             (false, true) => None,

@@ -13,7 +13,7 @@ use blockbase_store::{
 };
 
 use super::guests::{Upgrade, carry_over};
-use super::mail::{Asker, NewMail};
+use super::mail::{Asker, NewMail, first_language};
 use super::password_links::{TOKEN_TRIES, is_admin, is_first_admin, log_ended, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
@@ -56,6 +56,8 @@ struct Proof {
     /// The hash of a password that nobody knows.
     unknown_password: String,
     attempt: Try,
+    /// The language of the notice to the earlier address, if the link changes the address.
+    language: Option<String>,
     /// The writer of the audit log for the session that the browser gets.
     auditor: Auditor,
 }
@@ -83,7 +85,7 @@ impl Proof {
             return Ok(Outcome::Invalid);
         }
         if let Some(address) = token.address {
-            let changed = app.change_address(connection, announcer, &mut user, address, now).await?;
+            let changed = app.change_address(connection, announcer, &mut user, address, self.language, now).await?;
             connection.sign_in_succeeded(&self.attempt.account, &self.attempt.network, now).await?;
             return Ok(if changed { Outcome::Changed(Box::new(user)) } else { Outcome::Invalid });
         }
@@ -239,7 +241,8 @@ impl App {
         let (session, session_token) = self.new_session(&known.user_id, true, client)?;
         let caller = App::as_user(&known.user_id).with_origin(client.credentials.origin());
         let auditor = self.auditor(&caller).of_session(&session.id);
-        let proof = Proof { token_hash, browser, signed_up, guest, session, unknown_password, attempt, auditor };
+        let language = client.languages.as_deref().and_then(first_language);
+        let proof = Proof { token_hash, browser, signed_up, guest, session, unknown_password, attempt, language, auditor };
         let (proof, caller) = (&proof, &caller);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
@@ -293,14 +296,15 @@ impl App {
         Ok(found.filter(|user| !user.email_verified && !user.banned && !browser.is_of(user)))
     }
 
-    /// Gives a user another address, which they have proved. All links of the account end, and the earlier address is told. Returns whether
-    /// the address was free.
+    /// Gives a user another address, which they have proved. All links of the account end, and the earlier address is told, in
+    /// `language`. Returns whether the address was free.
     async fn change_address(
         &self,
         connection: &mut Connection,
         announcer: &Announcer,
         user: &mut UserRow,
         address: String,
+        language: Option<String>,
         now: i64,
     ) -> Result<bool> {
         if connection.user_of_email(&address).await?.is_some() {
@@ -321,7 +325,7 @@ impl App {
             address: &earlier,
             user_id: Some(&user.id),
             page: None,
-            language: None,
+            language,
             maker: Maker::default(),
             asker: Asker::default(),
         };

@@ -6,10 +6,10 @@ use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, RelatedBy, SearchBy, Selection};
-use blockbase_query::sql::{Attempt, Found, Sample, Statement};
+use blockbase_query::sql::{Attempt, Found, KeyRows, Sample, Statement};
 use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
 use blockbase_schema::{Column, Error, Object, Result};
-use blockbase_store::{Connection, DbError, Record, RecordsMax};
+use blockbase_store::{Connection, DbError, Record, RecordsMax, Row};
 use uuid::Uuid;
 
 use crate::base::offload::run_offloaded;
@@ -157,19 +157,50 @@ async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<O
     if rows.len() > most {
         return Ok(None);
     }
-    // A related row that refers to no row has no key.
+    keys_in(&rows).map(Some)
+}
+
+/// The few different keys of a page, if [`found_by_keys`] has found too many.
+async fn found_by_different_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
+    let attempt = sql::different_keys_of_page(connection.dialect(), plan);
+    let Some(Attempt { statement, rows: most }) = attempt else { return Ok(None) };
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
+    if rows.len() > most {
+        return Ok(None);
+    }
+    for row in &rows {
+        if row.integer(1)? != 0 {
+            return Ok(None);
+        }
+    }
+    keys_in(&rows).map(Some)
+}
+
+/// The keys in the first cells of these rows. A related row that refers to no row has no key.
+fn keys_in(rows: &[Row]) -> Result<Found> {
     let keys = rows.iter().filter_map(|row| row.optional_uuid(0).transpose()).collect::<Result<_, DbError>>()?;
-    Ok(Some(Found::Keys(keys)))
+    Ok(Found::Keys(keys))
+}
+
+/// How many rows have the foreign keys that lead to a page. `None` if this does not matter for the page.
+async fn rows_of_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<KeyRows>> {
+    let Some(statement) = sql::rows_of_keys(connection.dialect(), plan) else { return Ok(None) };
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
+    let row = rows.first().ok_or_else(|| Error::internal("keys were not counted"))?;
+    Ok(Some(KeyRows { keys: row.integer(0)?, rows_of_first: row.integer(1)?, rows: row.integer(2)? }))
 }
 
 /// The places of the rows of a page, if they are among the first ones in its order.
 async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option<Attempt>) -> Result<Option<Found>> {
     let Some(Attempt { statement, rows: needed }) = first else { return Ok(None) };
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
-    if rows.len() < needed {
+    let mut places = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+    if places.last() == Some(&sql::END_OF_PLACES) {
+        places.pop();
+    } else if places.len() < needed {
         return Ok(None);
     }
-    Ok(Some(Found::Places(rows.iter().map(|row| row.integer(0)).collect::<Result<_, DbError>>()?)))
+    Ok(Some(Found::Places(places)))
 }
 
 /// Reads the JSON of a page. `first` is tried before the list's own statement.
@@ -276,6 +307,14 @@ pub(crate) async fn run_list(
     let mut found = found_by_keys(connection, &plan).await?;
     if found.is_none() {
         found = found_first(connection, &plan, sql::first_of_list(dialect, &plan)).await?;
+    }
+    if found.is_none() {
+        found = found_by_different_keys(connection, &plan).await?;
+    }
+    if found.is_none()
+        && let Some(rows) = rows_of_keys(connection, &plan).await?
+    {
+        found = found_first(connection, &plan, sql::likely_of_list(dialect, &plan, rows)).await?;
     }
     let by = match found {
         Some(_) => None,
@@ -398,17 +437,25 @@ pub(crate) async fn run_by_cursor(
     let read_max = rows_max + usize::from(flags.ahead(end));
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    let by_keys = found_by_keys(connection, &plan).await?;
-    let mut by = None;
+    let mut by_keys = found_by_keys(connection, &plan).await?;
+    let (mut by, mut has_read_keys, mut key_rows) = (None, by_keys.is_some(), None);
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
         if left == 0 {
             break;
         }
-        let first = match by_keys {
+        let mut first = match by_keys {
             Some(_) => None,
             None => found_first(connection, &plan, sql::first_of_part(dialect, &plan, &part, left)).await?,
         };
+        if first.is_none() && !has_read_keys {
+            has_read_keys = true;
+            by_keys = found_by_different_keys(connection, &plan).await?;
+            key_rows = if by_keys.is_none() { rows_of_keys(connection, &plan).await? } else { None };
+        }
+        if let (None, None, Some(rows)) = (&by_keys, &first, key_rows) {
+            first = found_first(connection, &plan, sql::likely_of_part(dialect, &plan, &part, left, rows)).await?;
+        }
         let known = by_keys.as_ref().or(first.as_ref());
         if known.is_none() && by.is_none() {
             by = Some(judged(connection, &mut plan).await?);

@@ -98,11 +98,18 @@ impl MailTexts {
         }
         names.sort();
         for name in &names {
-            let Some((kind, language)) = name.strip_suffix(".txt").and_then(|name| name.split_once('.')) else { continue };
-            // Files of kinds that only later versions know are ignored.
-            let Some(kind) = MailKind::ALL.into_iter().find(|known| known.as_str() == kind) else { continue };
+            let Some((base, ending)) = name.rsplit_once('.') else { continue };
+            let Some((kind, language)) = kind_and_language(base) else { continue };
             let explain = |why: String| format!("{} in {}: {why}", name, folder.display());
-            let html = format!("{}.{language}.html", kind.as_str());
+            match ending {
+                "txt" => {}
+                // No mail would contain it.
+                "html" if !names.contains(&format!("{base}.txt")) => {
+                    return Err(explain(format!("there is no {base}.txt beside it.")));
+                }
+                _ => continue,
+            }
+            let html = format!("{base}.html");
             let html = names.contains(&html).then(|| read_file(&folder.join(html))).transpose().map_err(explain)?;
             let text = read_file(&folder.join(name)).map_err(explain)?;
             let template = Template::parse(kind, &text, html).map_err(explain)?;
@@ -126,6 +133,14 @@ impl MailTexts {
             html: html.as_ref().map(|html| fill(html, values, escaped_html)),
         }
     }
+}
+
+/// The kind and the language of a text, by the name of its file without the ending. It is `None` for other files, and for kinds
+/// that only later versions know.
+fn kind_and_language(base: &str) -> Option<(MailKind, &str)> {
+    let (kind, language) = base.split_once('.')?;
+    let kind = MailKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+    Some((kind, language))
 }
 
 fn read_file(path: &Path) -> Result<String, String> {
@@ -264,5 +279,17 @@ mod tests {
             assert!(error.contains("verify.en.txt") && error.contains(why), "{error}");
         }
         assert!(MailTexts::read(Some(Path::new("/nonexistent"))).is_err());
+    }
+
+    #[test]
+    fn an_html_file_needs_its_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str| std::fs::write(folder.path().join(name), "{{link}}").expect("a file");
+        write("magic-link.de.html");
+        write("notes.html");
+        MailTexts::read(Some(folder.path())).expect("other files are ignored");
+        write("reset.de.html");
+        let error = MailTexts::read(Some(folder.path())).expect_err("a file without its text");
+        assert!(error.starts_with("reset.de.html in ") && error.contains("reset.de.txt"), "{error}");
     }
 }

@@ -189,7 +189,7 @@ enum Failed {
     Deadline,
     Limit(LimitHit),
     /// A trap of the guest's code. The text is the engine's own, without addresses.
-    Trap(&'static str),
+    Trap(String),
     /// The guest exited, or returned a value that the interface does not allow.
     Abnormal(wasmtime::Error),
 }
@@ -202,7 +202,7 @@ impl Failed {
         let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {
             (Some(limit), _) => Failed::Limit(limit),
-            (None, Some(trap)) => Failed::Trap(trap_name(trap)),
+            (None, Some(trap)) => Failed::Trap(trap_name(*trap)),
             (None, None) => Failed::Abnormal(error),
         }
     }
@@ -224,21 +224,9 @@ impl Failed {
     }
 }
 
-/// The kind of a trap.
-fn trap_name(trap: &Trap) -> &'static str {
-    match trap {
-        Trap::StackOverflow => "call stack exhausted",
-        Trap::MemoryOutOfBounds => "out of bounds memory access",
-        Trap::HeapMisaligned => "unaligned atomic",
-        Trap::TableOutOfBounds => "undefined element: out of bounds table access",
-        Trap::IndirectCallToNull => "uninitialized element",
-        Trap::BadSignature => "indirect call type mismatch",
-        Trap::IntegerOverflow => "integer overflow",
-        Trap::IntegerDivisionByZero => "integer divide by zero",
-        Trap::BadConversionToInteger => "invalid conversion to integer",
-        Trap::UnreachableCodeReached => "wasm `unreachable` instruction executed",
-        _ => "the call broke a rule of WebAssembly",
-    }
+/// The kind of a trap, in the words of the engine.
+fn trap_name(trap: Trap) -> String {
+    trap.to_string().trim_start_matches("wasm trap: ").to_owned()
 }
 
 /// Makes the clock of a call follow the guest from now on: into its own code, into the host, and back.
@@ -383,7 +371,7 @@ impl Inner {
             busy,
             memory_bytes: ended.memory_bytes,
             trap: match &ended.outcome {
-                Err(Failed::Trap(trap)) => Some(trap),
+                Err(Failed::Trap(trap)) => Some(trap.as_str()),
                 Err(Failed::Abnormal(_)) => Some("abnormal end"),
                 _ => None,
             },

@@ -244,7 +244,10 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
                 // A single value counts as a list with one item.
                 false => vec![RawValue::from_string(text.to_owned()).map_err(malformed)?],
             };
-            write_items(&items, out, |item, out| write_json(item.get(), inner, out).map(|()| true))
+            write_items(&items, out, |index, item, out| {
+                let written = write_json(item.get(), inner, out).map(|()| true);
+                written.map_err(|error| of_item(error, inner, index))
+            })
         }
         Input::Scalar(scalar) => write_scalar(text, *scalar, input, out),
         Input::Enum(_, values) => {
@@ -278,7 +281,9 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
             Ok(true)
         }
         (Value::List(items), Input::List(inner)) => {
-            write_items(items, out, |item, out| write_literal(item, inner, variables, out))?;
+            write_items(items, out, |index, item, out| {
+                write_literal(item, inner, variables, out).map_err(|error| of_item(error, inner, index))
+            })?;
             Ok(true)
         }
         (_, Input::List(inner)) => {
@@ -360,6 +365,14 @@ fn check_condition(text: &str) -> Result<()> {
     }
 }
 
+/// The error of an item of a list. In a condition, it names the item.
+fn of_item(error: Error, item: &Input, index: usize) -> Error {
+    match item.object() {
+        Some(_) => error.within(format_args!("`[{index}]`")),
+        None => error,
+    }
+}
+
 fn is_list(input: &Input) -> bool {
     match input {
         Input::List(_) => true,
@@ -368,13 +381,14 @@ fn is_list(input: &Input) -> bool {
     }
 }
 
-fn write_items<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>) -> Result<bool>) -> Result<()> {
+/// `write` gets the index of each item.
+fn write_items<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(usize, &T, &mut Vec<u8>) -> Result<bool>) -> Result<()> {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        if !write(item, out)? {
+        if !write(index, item, out)? {
             out.extend_from_slice(b"null");
         }
     }
@@ -511,7 +525,7 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
         Value::String(text) => json::write_string(out, text),
         Value::Enum(name) => json::write_string(out, name),
         Value::Binary(_) => return Err(Error::invalid_request("a value is bytes, which no argument accepts")),
-        Value::List(items) => write_items(items, out, |item, out| write_any(item, variables, out).map(|()| true))?,
+        Value::List(items) => write_items(items, out, |_, item, out| write_any(item, variables, out).map(|()| true))?,
         Value::Object(members) => {
             let begun = out.len();
             out.push(b'{');

@@ -7,14 +7,24 @@
 //!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
 //!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
-//!   page.
+//!   page. If other tests leave so few rows that all of them are judged, they are the page in any case.
 //!
-//! If neither finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one
+//! If neither finds the page, and there are more keys, one of these two is tried again with more rows. The number of rows then
+//! depends on the sizes of the tables:
+//!
+//! - If the keys are ids, many keys may be few different ones, because a row can have any number of related rows and links. To
+//!   judge the first rows by row would then read all of these.
+//! - If they are foreign keys, a small statement finds out about how many rows have them ([`KeyRows`]). If these are many, it
+//!   takes long to read and sort them. Unless they are all late in the order of the page, some more of the first rows fill it.
+//!
+//! If nothing finds the page, a sample may show that all rows should be judged by row ([`super::sample`]). Otherwise one
 //! statement chooses between further ways while it runs ([`super::related`]).
 //!
 //! On Postgres, indexes and statistics lead to few rows. If no index leads to them, one small statement judges the first rows,
 //! as on SQLite, and reads those of the page at once. Its plan is the same for all values, so Postgres makes it once for each
 //! connection. To plan the statement for all cases takes longer than reading a page.
+
+use std::collections::BTreeSet;
 
 use blockbase_schema::{Object, RelationShape, system};
 use uuid::Uuid;
@@ -22,8 +32,8 @@ use uuid::Uuid;
 use super::param::{Param, Statement};
 use super::read::{limit_of, order_keys, rows_at_places};
 use super::related::{
-    is_by_creation, is_in_order_of_index, is_indexed, is_led_by_index, is_led_by_links, is_plain, is_repeatable, lead_of_page,
-    leads, parts_of,
+    FEW_MAX, FOUND_MAX, HEADS_MAX, is_by_creation, is_in_order_of_index, is_indexed, is_led_by_index, is_led_by_links, is_plain,
+    is_repeatable, lead_of_page, leads, parts_of,
 };
 use super::sample::sampled;
 use super::writer::{Place, Way, Writer};
@@ -39,10 +49,21 @@ const MERGED_KEYS_MAX: usize = 64;
 const TESTED_KEYS_MAX: usize = 16;
 /// The maximum number of keys that lead to one row each.
 const ROW_KEYS_MAX: usize = 100;
+/// To find few different keys, one key in this number of related rows is read.
+const DIFFERENT_ONE_IN: usize = 100;
+/// The number of foreign keys whose rows are counted.
+const SAMPLED_KEYS: i64 = 64;
+/// The maximum number of first rows that are judged, if they are likely to fill the page.
+const LIKELY_ROWS_MAX: i64 = 20_000;
+/// This many times as many rows as the page needs are expected among these. Other conditions can exclude some of them.
+const LIKELY_TIMES: i64 = 3;
 /// The number of first rows that are judged, if the conditions lead from each of them to one row at most.
 const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
+
+/// What comes after the places of a page that ends before it is full. No row has this rowid.
+pub const END_OF_PLACES: i64 = 0;
 
 /// What was found about the rows of a page.
 #[derive(Debug)]
@@ -60,6 +81,34 @@ pub struct Attempt {
     pub rows: usize,
 }
 
+/// What the statement of [`rows_of_keys`] returns, in this order.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRows {
+    /// The number of foreign keys that lead to the page, or [`FOUND_MAX`] + 1 if there are more.
+    pub keys: i64,
+    /// The number of rows that have one of the first 64 of them, or the maximum that is counted. It is 0 if there are so few keys
+    /// that a page is made of the first rows of each.
+    pub rows_of_first: i64,
+    /// The number of all rows of the object.
+    pub rows: i64,
+}
+
+impl KeyRows {
+    /// The number of first rows that are judged for a page that reads and skips this many rows. `None` if they are not likely to
+    /// fill it, or if the rows of the keys are few and so are found in less time by their keys. It is also `None` for more keys:
+    /// the statement for all cases then judges the rows in their order.
+    fn judged(self, needed: i64) -> Option<i64> {
+        let expected = self.rows_of_first.saturating_mul(self.keys) / SAMPLED_KEYS;
+        let among = needed.saturating_mul(LIKELY_TIMES).saturating_mul(self.rows) / expected.max(1);
+        let is_counted = usize::try_from(self.keys).is_ok_and(|keys| keys <= FOUND_MAX);
+        let are_many = usize::try_from(expected).is_ok_and(|expected| expected > FEW_MAX);
+        // Fewer rows were judged before. Powers of two make few different statements.
+        let is_likely = (FIRST_ROWS_MAX + 1..=LIKELY_ROWS_MAX).contains(&among);
+        let rows = among.unsigned_abs().next_power_of_two().try_into().unwrap_or(LIKELY_ROWS_MAX);
+        (is_counted && are_many && is_likely).then_some(rows.min(LIKELY_ROWS_MAX))
+    }
+}
+
 /// Reads the keys that the rows of a page can have. They are only of use if the statement does not return more than
 /// [`Attempt::rows`].
 ///
@@ -67,6 +116,63 @@ pub struct Attempt {
 /// if these are foreign keys and the page has another order than that of creation, or a row policy with many values. It is also
 /// `None` if an index leads to the rows that meet another test, because these may be fewer.
 pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
+    let (related, rows) = led_by_keys(dialect, plan)?;
+    let mut writer = Writer::new(dialect, &related.object);
+    let keys = writer.keys_by_index(related);
+    writer.sql.push_str(&format!("{keys} LIMIT {}", rows + 1));
+    Some(Attempt { statement: writer.finish(), rows })
+}
+
+/// Reads the different keys that the rows of a page can have, if [`keys_of_page`] has found too many. Beside the last key there
+/// is a 1 if the statement has not read all keys, and beside all others a 0. The keys are only of use if there is no 1, and if
+/// they are not more than [`Attempt::rows`].
+///
+/// Usually different keys follow each other, and the statement ends after few of them. It reads more if many related rows belong
+/// to few rows. To judge rows by row would then take long, because most of them would read all of their related rows.
+///
+/// `None` if the keys are foreign keys: each is the id of one related row.
+pub fn different_keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
+    let (related, rows) = led_by_keys(dialect, plan)?;
+    if matches!(related.shape, RelationShape::Forward { .. }) {
+        return None;
+    }
+    let mut writer = Writer::new(dialect, &related.object);
+    let keys = writer.keys_by_index(related);
+    let most = format!("max({FOUND_MAX}, {} / {DIFFERENT_ONE_IN})", writer.stored_count(&related.object));
+    writer.sql.push_str(&format!(
+        "SELECT DISTINCT svc_key, row_number() OVER () > {most} AS svc_is_cut FROM ({keys} LIMIT {most} + 1) LIMIT {}",
+        rows + 1
+    ));
+    Some(Attempt { statement: writer.finish(), rows })
+}
+
+/// Counts the foreign keys that lead to a page, and the rows that have one of the first ones. The statement returns one row, the
+/// integers of a [`KeyRows`]. `None` if other tests narrow the rows, if a row can have any number of related rows, or if the page is
+/// so late that more first rows do not have it.
+pub fn rows_of_keys(dialect: Dialect, plan: &ListPlan) -> Option<Statement> {
+    if read_and_skipped(plan, limit_of(plan)).saturating_mul(LIKELY_TIMES) > LIKELY_ROWS_MAX {
+        return None;
+    }
+    let (related, _) = led_by_keys(dialect, plan)?;
+    let RelationShape::Forward { column } = related.shape else { return None };
+    let (object, selection) = (&plan.object, &plan.selection);
+    let is_narrowed = selection.scope != Scope::All || selection.conditions.iter().any(is_plain);
+    if is_narrowed || !lead_to_one_each(&selection.conditions) {
+        return None;
+    }
+    let mut writer = Writer::new(dialect, object);
+    let (counted, first) = (writer.keys_by_index(related), writer.keys_by_index(related));
+    let (table, key, rows) = (quote(object.name()), quote(&object.columns[column].name), writer.stored_count(object));
+    writer.sql.push_str(&format!(
+        "SELECT svc_keys, CASE WHEN svc_keys > {HEADS_MAX} THEN (SELECT count(*) FROM (SELECT 1 FROM ({first} LIMIT \
+         {SAMPLED_KEYS}) AS svc_first CROSS JOIN {table} AS svc_of_first ON svc_of_first.{key} = svc_first.svc_key LIMIT \
+         {FEW_MAX})) ELSE 0 END, {rows} FROM (SELECT count(*) AS svc_keys FROM ({counted} LIMIT {FOUND_MAX} + 1))"
+    ));
+    Some(writer.finish())
+}
+
+/// The condition whose keys lead to a page, and the maximum number of keys by which the page is read.
+fn led_by_keys(dialect: Dialect, plan: &ListPlan) -> Option<(&Related, usize)> {
     let (place, related) = led_by_related(dialect, plan)?;
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
     let rows = match (related.shape, &plan.selection.scope) {
@@ -83,50 +189,83 @@ pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     if !is_found_by_index || others.any(|(_, part)| is_plain(part) && leads(object, part)) {
         return None;
     }
-    let mut writer = Writer::new(dialect, &related.object);
-    let keys = writer.by(Way::ByList, |writer| writer.keys(related, &related.condition));
-    writer.sql.push_str(&format!("{keys} LIMIT {}", rows + 1));
-    Some(Attempt { statement: writer.finish(), rows })
+    Some((related, rows))
 }
 
 /// On SQLite: judges the first rows in the order of a page. The statement returns the rowids of those that meet all conditions.
-/// They are the page only if it returns [`Attempt::rows`] of them. `None` if they cannot be the page, or if this is not the best
-/// way to it.
+/// They are the page only if it returns [`Attempt::rows`] of them, or if [`END_OF_PLACES`] comes after them. `None` if they
+/// cannot be the page, or if this is not the best way to it.
 pub fn first_of_list(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
-    first_rows(dialect, plan, &Part::default(), limit_of(plan))
+    few_first_rows(dialect, plan, &Part::default(), limit_of(plan))
 }
 
 /// Does the same for at most `rows_max` rows of a part of a list.
 pub fn first_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize) -> Option<Attempt> {
-    first_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX))
+    few_first_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX))
 }
 
-fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Option<Attempt> {
+/// Does the same as [`first_of_list`] with more rows, if they are likely to fill the page. `rows` is what [`rows_of_keys`] found.
+pub fn likely_of_list(dialect: Dialect, plan: &ListPlan, rows: KeyRows) -> Option<Attempt> {
+    likely_rows(dialect, plan, &Part::default(), limit_of(plan), rows)
+}
+
+/// Does the same for at most `rows_max` rows of a part of a list.
+pub fn likely_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize, rows: KeyRows) -> Option<Attempt> {
+    likely_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX), rows)
+}
+
+fn few_first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Option<Attempt> {
+    let rows = judged_rows(plan, limit)?;
+    if is_led_by_links(&plan.object, &plan.selection.conditions) {
+        return None;
+    }
+    first_rows(dialect, plan, part, limit, rows, None)
+}
+
+fn likely_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, rows: KeyRows) -> Option<Attempt> {
+    let lead = led_by(dialect, plan)?;
+    first_rows(dialect, plan, part, limit, rows.judged(read_and_skipped(plan, limit))?, Some(lead))
+}
+
+/// Judges this many first rows. The condition at `listed` is tested with a list of its keys, and all others by row.
+fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged: i64, listed: Option<usize>) -> Option<Attempt> {
     if led_by(dialect, plan).is_none() && sampled(dialect, &plan.selection).is_none() {
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let most = judged_rows(plan, limit)?;
-    if is_led_by_links(object, conditions) {
-        return None;
-    }
     let mut writer = Writer::of_page(dialect, object, plan.paging);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
     let own = writer.own_tests(object, &plan.selection);
+    let way = |place: usize| if listed == Some(place) { Way::TestedByList } else { Way::ByRow };
     let tests: Vec<String> = conditions
         .iter()
-        .filter(|part| !is_plain(part))
-        .map(|part| writer.by(Way::ByRow, |writer| writer.condition(&Place::of(object), part)))
+        .enumerate()
+        .filter(|(_, part)| !is_plain(part))
+        .map(|(place, part)| writer.by(way(place), |writer| writer.condition(&Place::of(object), part)))
         .collect();
-    writer.sql.push_str(&format!("SELECT svc_rowid FROM (SELECT * FROM {table}"));
+    // Links and the foreign keys of other objects refer to the id.
+    let mut read: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
+    conditions.iter().filter(|part| !is_plain(part)).for_each(|part| part.columns_into(&mut read));
+    // With an index, these tests may leave no more rows than are judged.
+    let is_narrowed = conditions.iter().any(|part| is_plain(part) && leads(object, part));
+    writer.sql.push_str(if is_narrowed { "SELECT svc_rowid FROM (" } else { "" });
+    writer.sql.push_str("SELECT svc_rowid FROM (SELECT svc_rowid, ");
+    writer.columns(object, read);
+    writer.sql.push_str(&format!(" FROM {table}"));
     writer.where_clause(&own);
     // SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
-    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {most}) AS {table}"));
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {judged}) AS {table}"));
     writer.where_clause(&tests);
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.offset());
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
+    if is_narrowed {
+        writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
+        writer.where_clause(&own);
+        // SQLite does not count if the page is full. In this order, it reads the same rows again.
+        writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {judged})) < {judged} LIMIT {limit_bound}"));
+    }
     Some(Attempt { statement: writer.finish(), rows: usize::try_from(limit).ok()? })
 }
 
@@ -172,12 +311,21 @@ fn read_first(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) -> Opt
 /// The number of first rows that are judged for a page with at most `limit` rows. `None` if the page cannot be among the first
 /// rows.
 fn judged_rows(plan: &ListPlan, limit: i64) -> Option<i64> {
-    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
-    let most = match plan.selection.conditions.iter().flat_map(Condition::relations).all(leads_to_one) {
+    let most = match lead_to_one_each(&plan.selection.conditions) {
         true => FIRST_ROWS_MAX,
         false => FIRST_ROWS_TO_MANY_MAX,
     };
-    (limit.saturating_add(offset) <= most && is_in_order_of_index(plan)).then_some(most)
+    (read_and_skipped(plan, limit) <= most && is_in_order_of_index(plan)).then_some(most)
+}
+
+/// The number of rows that a page with at most `limit` rows reads and skips.
+fn read_and_skipped(plan: &ListPlan, limit: i64) -> i64 {
+    limit.saturating_add(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX))
+}
+
+/// Whether each relation of the conditions leads to one row at most.
+fn lead_to_one_each(conditions: &[Condition]) -> bool {
+    conditions.iter().flat_map(Condition::relations).all(leads_to_one)
 }
 
 /// Whether a relation leads to one row at most, and each relation of the condition on that row as well.
@@ -253,6 +401,11 @@ fn tests_beside(writer: &mut Writer, plan: &ListPlan, place: usize) -> String {
 }
 
 impl Writer {
+    /// `SELECT …`: the keys of a condition whose related rows an index finds.
+    fn keys_by_index(&mut self, related: &Related) -> String {
+        self.by(Way::ByList, |writer| writer.keys(related, &related.condition))
+    }
+
     /// `SELECT … UNION ALL …`: the rows of each foreign key. With an order of creation after it, SQLite merges them.
     fn merged(&mut self, object: &Object, column: usize, keys: &[Uuid], tests: &str) -> String {
         let rows = format!(

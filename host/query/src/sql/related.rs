@@ -12,7 +12,8 @@
 //!
 //! - A statement that needs all rows makes lists, unless a sample has shown that all rows are judged in less time by row
 //!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no
-//!   list is made for a statement whose other tests leave few rows.
+//!   list is made for a statement whose other tests leave few rows. If a list would have to read a whole table, more rows are
+//!   few: their number grows with that table ([`Writer::own_rows`]).
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by
 //!   row. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
@@ -35,19 +36,24 @@ use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
 use crate::dialect::{Dialect, quote};
 use crate::plan::{ListPlan, RelatedBy, SearchBy, Selection};
-use crate::predicate::{Comparison, Test};
+use crate::predicate::{Comparison, Predicate, Test};
 
 /// The maximum number of related rows that a probe finds. If it finds one more, there are many.
-const FOUND_MAX: usize = 1000;
+pub(super) const FOUND_MAX: usize = 1000;
 /// The maximum number of rows to which the related rows of a probe lead. If more rows of a million meet the condition, a page is
 /// full sooner when rows are judged in their order.
-const FEW_MAX: usize = 4000;
+pub(super) const FEW_MAX: usize = 4000;
 /// The maximum number of related rows whose first rows are read, one after the other.
-const HEADS_MAX: usize = 100;
+pub(super) const HEADS_MAX: usize = 100;
 /// The maximum number of rows that a page reads and skips, if the first rows of each related row are read.
 const HEAD_ROWS_MAX: i64 = 200;
 /// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
+/// If a list reads all related rows, one row in this number may be read by an index instead. To find a row by an index takes as
+/// long as to read about eight rows that follow each other.
+const SCANNED_ONE_IN: usize = 8;
+/// The same if each row is looked for among the related rows and can have several of them, so that there are more look-ups.
+const SCANNED_TO_MANY_ONE_IN: usize = 32;
 /// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
 /// probes save.
 const PAGE_ROWS_MAX: i64 = 5000;
@@ -132,10 +138,15 @@ impl Writer {
             let by = |place: usize| if lead.is_none_or(|lead| lead == place) { Way::ByList } else { Way::TestedByList };
             return self.conditions_each_by(object, parts, by);
         }
-        self.first_rows(object, selection, None);
         // If no index leads to the rows, a list does so. The row policy has an index.
         let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
         let lead = if is_led { None } else { leading(parts) };
+        match parts.iter().filter(|part| !is_plain(part)).collect::<Vec<_>>().as_slice() {
+            [Condition::Related(related)] if lead.is_none() && is_scanned_whole(related, &sought(related).0) => {
+                self.own_rows(object, selection, related)
+            }
+            _ => self.first_rows(object, selection, None),
+        }
         let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
         self.conditions_each_by(object, parts, by)
     }
@@ -263,6 +274,38 @@ impl Writer {
             tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
         }
         tests
+    }
+
+    /// Does the same as [`Writer::first_rows`] for a condition whose list reads all related rows. If the tests of the object's
+    /// own columns leave few rows in comparison, `svc_first` has all of them, so that no list is made.
+    ///
+    /// `svc_own` has the rows that meet these tests, if they are few: at most one for [`SCANNED_ONE_IN`] related rows. If a row
+    /// can have several related rows, both these rows and their related rows are at most one for [`SCANNED_TO_MANY_ONE_IN`].
+    fn own_rows(&mut self, object: &Object, selection: &Selection, related: &Related) {
+        let table = quote(object.name());
+        let tests = self.own_tests(object, selection);
+        let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
+        let one_in = match related.shape {
+            RelationShape::Reverse { .. } => SCANNED_TO_MANY_ONE_IN,
+            RelationShape::Forward { .. } | RelationShape::Linked { .. } => SCANNED_ONE_IN,
+        };
+        let most = format!("{} / {one_in}", self.stored_count(&related.object));
+        let own = format!("SELECT svc_rowid AS svc_place, {table}.{} AS svc_key FROM {table}{tests}", quote(system::ID));
+        self.add_table("svc_own", format!("{own} LIMIT max({most} + 1, {ROWS_FIRST_MAX})"));
+        let mut are_few = format!("(SELECT count(*) FROM svc_own) BETWEEN {ROWS_FIRST_MAX} + 1 AND {most}");
+        if let RelationShape::Reverse { column, .. } = related.shape {
+            // The index of the foreign key has all that is counted.
+            are_few.push_str(&format!(
+                " AND (SELECT count(*) FROM (SELECT 1 FROM svc_own CROSS JOIN {} AS svc_of_own \
+                 ON svc_of_own.{} = svc_own.svc_key LIMIT {most} + 1)) <= {most}",
+                quote(related.object.name()),
+                quote(&related.object.columns[column].name)
+            ));
+        }
+        self.add_table(
+            "svc_first",
+            format!("SELECT svc_place FROM svc_own LIMIT CASE WHEN {are_few} THEN {most} ELSE {ROWS_FIRST_MAX} END"),
+        );
     }
 
     /// Adds `svc_first`, which has the first rows that meet the tests of the object's own columns.
@@ -594,6 +637,49 @@ fn leading(parts: &[Condition]) -> Option<usize> {
 /// Whether an index leads to the related rows that meet a condition.
 fn is_found_by_index(part: &Condition) -> bool {
     matches!(part, Condition::Related(related) if parts_of(&related.condition).iter().any(|part| is_indexed(&related.object, part)))
+}
+
+/// Whether a list of the related rows that meet a condition reads all related rows, and nothing else: no index has the few rows
+/// that meet the condition and the row policy, and both follow no further relations. A range of an index may have few rows or
+/// many.
+pub(super) fn is_scanned(related: &Related, condition: &Condition) -> bool {
+    let policy = match &related.scope {
+        Scope::All => None,
+        Scope::Where(policy) => Some(&**policy),
+        // An index finds the rows of a creator. If cells are hidden, each way tests in which rows they are.
+        Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return false,
+    };
+    let is_of_table = !matches!(related.shape, RelationShape::Linked { .. });
+    let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
+    is_of_table && tests.all(|test| test.relations().next().is_none() && !leads(&related.object, test))
+}
+
+/// The same, if no index has a range of these rows either.
+fn is_scanned_whole(related: &Related, condition: &Condition) -> bool {
+    let policy = match &related.scope {
+        Scope::Where(policy) => Some(&**policy),
+        Scope::All | Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => None,
+    };
+    let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
+    is_scanned(related, condition) && !tests.any(|test| is_range(&related.object, test))
+}
+
+/// Whether an index may have the rows that meet a condition one after the other.
+fn is_range(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| is_range(object, part)),
+        Condition::All(parts) => parts.iter().any(|part| is_range(object, part)),
+        Condition::Test(Predicate { column, test }) => {
+            let column = &object.columns[*column];
+            let is_in_index = column.is_system || column.reference.is_some() || column.index_bytes_max.is_some();
+            let is_left_out = matches!(
+                test,
+                Test::Compare(Comparison::NotEqual, _) | Test::In { negated: true, .. } | Test::IsNotNull | Test::Contains { .. }
+            );
+            is_in_index && !is_left_out
+        }
+        _ => false,
+    }
 }
 
 /// The conditions of which all must hold.

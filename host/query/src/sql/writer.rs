@@ -189,6 +189,12 @@ impl Writer {
         self.tables.push((name, select));
     }
 
+    /// `(SELECT …)`: the stored number of an object's rows.
+    pub(super) fn stored_count(&mut self, object: &Object) -> String {
+        let id = self.bind(Param::from(object.id));
+        format!("(SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = {id})")
+    }
+
     /// Writes all columns, then the row's version.
     pub(super) fn versioned_columns(&mut self, object: &Object) {
         self.columns(object, 0..object.columns.len());

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use blockbase_app::schema::{Code, Error, time};
 use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
@@ -125,6 +125,11 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         operator_uid: parts.extensions.get::<OperatorUid>().map(|OperatorUid(uid)| *uid),
         request_id: info.map(|info| Arc::clone(&info.request_id)),
     }
+}
+
+/// The languages of a request, as its `Accept-Language` lists them.
+pub(crate) fn languages(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// The variable parts of the path.

@@ -23,7 +23,8 @@ const DATABASE_FILE: &str = "svc.db";
 /// The settings that these commands share with the server.
 pub(super) const SETTINGS_HELP: &str = "\
 It works on the server of this machine and needs no key. It reads the server's settings: run it as the server's user, with the same
-SVC_DATA_DIR, or with the same SVC_DATABASE_URL and SVC_SECRET. The server may run meanwhile.";
+SVC_DATA_DIR, or with the same SVC_DATABASE_URL and SVC_SECRET. If it opens the database itself, as always on Postgres, it needs
+the same SVC_PUBLIC_URL for links, SVC_SIGNUP_ROLE and SVC_BREACHED_PASSWORDS too. The server may run meanwhile.";
 
 /// The connection to the operations.
 pub(super) struct Operator {

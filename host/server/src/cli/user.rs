@@ -32,7 +32,9 @@ pub(super) enum UserCommand {
         after_help = "Example:\n  blockbase user create ann@example.com --role admin      # also the first user of a server"
     )]
     Create {
+        /// Address of the new user
         email: String,
+        /// Name of the new user
         #[arg(long)]
         name: Option<String>,
         /// A role that the user gets; may be repeated

@@ -309,7 +309,9 @@ on_both_engines! {
         let request = server.request("GET", &path_of(&server, &mail)).header("cookie", &cookie).bearer_auth(&guest);
         let opened = server.send(request).await;
         let bob = opened.headers["set-auth-token"].to_str().unwrap().to_owned();
-        assert_eq!(server.with_token(bob).get("/api/v1/me").await.json()["user"]["email"], "bob@example.com");
+        let bob = server.with_token(bob).get("/api/v1/me").await.json();
+        // A guest who signs up does not get the role of sign-ups.
+        assert_eq!((&bob["user"]["email"], &bob["roles"]), (&json!("bob@example.com"), &json!([])), "{bob}");
         until("the guest is gone", async || server.with_token(guest.clone()).get("/api/v1/me").await.json()["authenticated"] == false).await;
     }
 
@@ -468,6 +470,15 @@ on_both_engines! {
         let mail = mails.mails(2).await.remove(1);
         assert_eq!(admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await.status, 200);
         expect_code(&reset(&server, &token(&mail), PASSWORD).await, 400, "INVALID_TOKEN");
+        // If the address has had its five mails, the answer has the link.
+        for _ in 0..5 {
+            expect_status(&request_reset(&server, "carl").await, 200);
+        }
+        let invited = admin.post("/api/v1/users", json!({ "email": "carl@example.com" })).await;
+        expect_status(&invited, 201);
+        let invited = invited.json();
+        let link = invited["link"].as_str().unwrap_or_else(|| panic!("no link: {invited}"));
+        assert_eq!(reset(&server, link.split_once("#token=").unwrap().1, PASSWORD).await.status, 200);
     }
 
     async fn one_address_gets_five_mails_an_hour(engine: Engine) {
@@ -612,12 +623,12 @@ on_both_engines! {
         assert!(history.contains("451") && !history.contains(&token(&first)), "{history}");
 
         // A mail server that hangs does not delay requests, and after a kill no mail is lost.
-        mails.behave(json!({ "hang": "data" })).await;
+        mails.behave(json!({ "hang": true })).await;
         server.sql("DELETE FROM svc_window_counts").await;
         assert_eq!(request_reset(&server, "ann").await.status, 200);
         until("the mail hangs", async || !mails.events("hung").is_empty()).await;
         server.kill();
-        mails.behave(json!({ "hang": null })).await;
+        mails.behave(json!({ "hang": false })).await;
         // The claim of the killed process ends like that of any delivery.
         server.sql("UPDATE svc_deliveries SET lease_until = 0 WHERE lease_until IS NOT NULL").await;
         let server = server.builder().start().await;
@@ -687,41 +698,47 @@ on_both_engines! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mail_goes_over_tls_with_a_password_and_to_trusted_servers_alone() {
     for (mode, scheme, query) in [("implicit", "smtps", ""), ("starttls", "smtp", "?tls=required")] {
-        let mails = MailServer::start(&["--tls", mode, "--user", "shop@x", "--password", "p:ss/w@rd"]).await;
-        let url = |user: &str| format!("{scheme}://{user}@localhost:{}{query}", mails.port());
-        let with = |user: &str, authority: &str| {
+        let arguments = ["--tls", mode, "--user", "shop@x", "--password", "p:ss/w@rd"];
+        let mails = MailServer::start(&arguments).await;
+        let with = |to: &MailServer, user: &str, authority: &str| {
             ServerBuilder::new(Engine::Sqlite)
-                .env("SVC_SMTP_URL", &url(user))
+                .env("SVC_SMTP_URL", &format!("{scheme}://{user}@localhost:{}{query}", to.port()))
                 .env("SVC_MAIL_FROM", "shop@example.com")
                 .env("SVC_RETRY_BASE_MS", "1")
                 .env("SVC_EVENTS_POLL_INTERVAL_MS", "50")
                 .env("SSL_CERT_FILE", authority)
         };
         let good = "shop%40x:p%3Ass%2Fw%40rd";
-        let server = with(good, mails.authority()).start().await;
+        let server = with(&mails, good, mails.authority()).start().await;
         server.admin().await;
         request_reset(&server, "admin").await;
         let mail = mails.mails(1).await.remove(0);
         assert_eq!((&mail["tls"], &mail["user"]), (&json!(true), &json!("shop@x")), "{mail}");
 
-        // A wrong password, and an authority that is not trusted. In both cases nothing is sent, and the log and the ledger show
-        // no password.
+        // A wrong password, an authority that is not trusted, and a certificate with another name. In each case nothing is sent,
+        // and the log and the ledger show no password.
         let other = MailServer::start(&["--tls", "implicit"]).await;
-        for (user, authority) in [("shop%40x:hunter2", mails.authority()), (good, other.authority())] {
-            let server = with(user, authority).start().await;
+        let misnamed = MailServer::start(&[&arguments[..], &["--name", "mail.example.com"][..]].concat()).await;
+        for (to, user, authority, why) in [
+            (&mails, "shop%40x:hunter2", mails.authority(), "535"),
+            (&mails, good, other.authority(), "invalid peer certificate"),
+            (&misnamed, good, misnamed.authority(), "not valid for name"),
+        ] {
+            let server = with(to, user, authority).start().await;
             let admin = server.admin().await;
             request_reset(&server, "admin").await;
             until("the delivery failed", async || {
-                deliveries(&admin).await.first().is_some_and(|delivery| delivery["attempts"].as_i64() > Some(0))
+                deliveries(&admin).await.first().is_some_and(|delivery| delivery["error"].is_string())
             })
             .await;
             let ledger = serde_json::to_string(&deliveries(&admin).await).unwrap();
+            assert!(ledger.contains(why), "{ledger}");
             let settings = admin.get("/api/v1/settings").await.text;
             for text in [&ledger, &server.log(), &settings] {
                 assert!(!text.contains("hunter2") && !text.contains("p:ss") && !text.contains("p%3Ass"), "{text}");
             }
         }
-        assert_eq!(mails.events("mail").len(), 1);
+        assert_eq!((mails.events("mail").len(), misnamed.events("mail").len()), (1, 0));
     }
 }
 
@@ -731,8 +748,10 @@ async fn texts_come_from_a_folder_by_language() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("reset.de.txt"), "Subject: Neues Passwort für {{server}}\n\nHier: \n{{link}}\n").unwrap();
     std::fs::write(folder.path().join("reset.de.html"), "<p><a href=\"{{link}}\">Passwort</a></p>").unwrap();
+    std::fs::write(folder.path().join("invite.de.txt"), "Subject: Dein Konto\n\n{{link}}\n").unwrap();
+    std::fs::write(folder.path().join("email-changed.de.txt"), "Subject: Andere Adresse\n\nNicht mehr {{email}}.\n").unwrap();
     let server = sending_to(Engine::Sqlite, &mails).env("SVC_MAIL_TEMPLATES", folder.path().to_str().unwrap()).start().await;
-    server.admin().await;
+    let admin = server.admin().await;
     let request = server.request("POST", "/api/auth/request-password-reset").header("accept-language", "de-AT,en;q=0.5");
     server.send(request.json(&json!({ "email": "admin@example.com" }))).await;
     let mail = mails.mails(1).await.remove(0);
@@ -740,6 +759,18 @@ async fn texts_come_from_a_folder_by_language() {
     assert!(mail["html"].as_str().unwrap().contains("<a href=\"http"), "{mail}");
     request_reset(&server, "admin").await;
     assert!(mails.mails(2).await[1]["html"].is_null());
+    // An invitation has the language of the request for it.
+    let invitation = admin.request("POST", "/api/v1/users").header("accept-language", "de");
+    expect_status(&server.send(invitation.json(&json!({ "email": "ann@example.com" }))).await, 201);
+    let mail = mails.mails(3).await.remove(2);
+    assert_eq!((&mail["to"], &mail["subject"]), (&json!(["ann@example.com"]), &json!("Dein Konto")), "{mail}");
+    // The notice of a change of the address has the language of the browser that opens the link.
+    let bob = server.with_token(server.sign_up("bob").await);
+    expect_status(&bob.post("/api/auth/change-email", json!({ "newEmail": "new@example.com" })).await, 200);
+    let path = path_of(&server, &mails.mails(4).await[3]);
+    expect_status(&server.send(bob.request("GET", &path).header("accept-language", "de")).await, 302);
+    let mail = mails.mails(5).await.remove(4);
+    assert_eq!((&mail["to"], &mail["subject"]), (&json!(["bob@example.com"]), &json!("Andere Adresse")), "{mail}");
 }
 
 #[tokio::test]
@@ -747,6 +778,9 @@ async fn wrong_settings_of_mail_stop_the_boot() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("reset.en.txt"), "no subject").unwrap();
     let folder = folder.path().to_str().unwrap();
+    let alone = tempfile::tempdir().unwrap();
+    std::fs::write(alone.path().join("reset.de.html"), "{{link}}").unwrap();
+    let alone = alone.path().to_str().unwrap();
     for (settings, named) in [
         (&[("SVC_SMTP_URL", "smtp://user:hunter2@mail.example.com"), ("SVC_MAIL_FROM", "a@b.c")][..], "SVC_SMTP_URL"),
         (&[("SVC_SMTP_URL", "smtps://mail.example.com")], "SVC_MAIL_FROM"),
@@ -756,6 +790,7 @@ async fn wrong_settings_of_mail_stop_the_boot() {
         (&[("SVC_MAIL_LOG", "true"), ("SVC_EVENTS_ENABLED", "false")], "SVC_EVENTS_ENABLED"),
         (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", "/nonexistent")], "SVC_MAIL_TEMPLATES"),
         (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", folder)], "reset.en.txt"),
+        (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", alone)], "reset.de.html"),
         (&[("SVC_MAILS_PER_NETWORK", "0")], "SVC_MAILS_PER_NETWORK"),
         (&[("SVC_BREACHED_PASSWORDS", "/nonexistent")], "SVC_BREACHED_PASSWORDS"),
         // The folder has no prefix files.

@@ -82,6 +82,22 @@ on_both_engines! {
         assert!(history[1..].iter().all(|attempt| attempt["error"].as_str().unwrap().contains("451")), "{history:?}");
     }
 
+    async fn mail_waits_for_a_mail_server_that_is_away(engine: Engine) {
+        // Nothing listens on the port.
+        let mut mails = MailServer::start(&["--away"]).await;
+        let server = sending(silent(engine), "", &mails).start().await;
+        let admin = server.admin().await;
+        server.sign_up("ann").await;
+        request_reset(&server, "ann").await;
+        until("an attempt failed", async || newest(&admin).await["error"].is_string()).await;
+        let waiting = newest(&admin).await;
+        assert_eq!(waiting["dead"], false, "{waiting}");
+        assert!(waiting["error"].as_str().unwrap().contains("the mail server cannot be reached"), "{waiting}");
+        mails.behave(json!({ "away": false })).await;
+        assert_eq!(mails.mails(1).await[0]["to"], json!(["ann@example.com"]));
+        until("the ledger knows that it was sent", async || newest(&admin).await["status"] == "delivered").await;
+    }
+
     async fn mail_waits_for_a_password_that_the_operator_mends(engine: Engine) {
         let mails = MailServer::start(&["--user", "shop", "--password", "right"]).await;
         let mut server = sending(silent(engine), "shop:wrong@", &mails).start().await;

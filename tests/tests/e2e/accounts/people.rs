@@ -480,11 +480,12 @@ on_both_engines! {
         };
         let mut tries = 0;
         let refused = loop {
-            // Tries through both routes count.
-            let path = format!("/api/auth/reset-password/guess{tries}?callbackURL=/");
-            let answer = match tries % 2 {
+            // Tries through all routes of links count.
+            let open = async |path: &str| server.send(server.request("GET", path).header("x-forwarded-for", "192.0.2.1")).await;
+            let answer = match tries % 3 {
                 0 => from("192.0.2.1", &format!("guess{tries}")).await,
-                _ => server.send(server.request("GET", &path).header("x-forwarded-for", "192.0.2.1")).await,
+                1 => open(&format!("/api/auth/reset-password/guess{tries}?callbackURL=/")).await,
+                _ => open(&format!("/api/auth/verify-email?token=guess{tries}")).await,
             };
             if answer.status == 429 {
                 break answer;

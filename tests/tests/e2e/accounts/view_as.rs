@@ -6,6 +6,8 @@ use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines, until};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use crate::events::Stream;
+
 const HEADER: &str = "x-svc-view-as";
 
 async fn get_as(who: &Admin<'_>, role: &str, path: &str) -> Answer {
@@ -120,6 +122,47 @@ on_both_engines! {
         assert!(!admin.get(&query("{ note { data { id } } }")).await.text.contains("errors"));
         let forbidden = get_as(&admin, &owner, &query("{ task { data { id } } }")).await;
         assert!(forbidden.text.contains("forbidden"), "{}", forbidden.text);
+    }
+
+    async fn a_role_with_conditions_and_fields_is_viewed_with_them(server: Server) {
+        let admin = server.admin().await;
+        let user = admin.get("/api/v1/me").await.json()["userId"].clone();
+        let fields = json!([{ "name": "title", "type": "text" }, { "name": "holder", "type": "text" }, { "name": "price", "type": "integer" }]);
+        admin.define("task", fields).await;
+        admin.make("task", json!({ "title": "mine", "holder": user, "price": 3 })).await;
+        let hidden = admin.make("task", json!({ "title": "hidden", "holder": "somebody else", "price": 4 })).await;
+        admin.make("task", json!({ "title": "named", "holder": "holder", "price": 5 })).await;
+        // `$user.id` is the caller, and `$user.roles` has only the name of the role.
+        let condition = json!({ "_or": [{ "holder": "$user.id" }, { "holder": { "in": "$user.roles" } }] });
+        let read = json!({ "resource": "task", "actions": ["read"], "where": condition, "fields": { "read": { "except": ["price"] } } });
+        let data = json!({ "resource": "data", "actions": ["read"] });
+        let holder = role(&admin, "holder", json!([read, data])).await;
+        let list = "/api/v1/data/task";
+        assert_eq!(titles(&admin.get(list).await), ["hidden", "mine", "named"]);
+        let listed = get_as(&admin, &holder, list).await;
+        assert_eq!(titles(&listed), ["mine", "named"]);
+        assert!(!listed.text.contains("price"), "{}", listed.text);
+        get_as(&admin, &holder, &format!("{list}/{hidden}")).await.expect_error(404, "not_found");
+        get_as(&admin, &holder, &format!("{list}?price=3")).await.expect_error(400, "unknown_field");
+        let sum = get_as(&admin, &holder, &format!("{list}/aggregate?fn=count")).await.data();
+        assert_eq!(sum["filteredCount"], 2);
+        let schema = get_as(&admin, &holder, "/api/v1/openapi.json").await.text;
+        assert!(schema.contains("\"holder\"") && !schema.contains("\"price\""));
+        let ty = get_as(&admin, &holder, "/api/v1/graphql?query=%7B__type(name:%22Task%22)%7Bfields%7Bname%7D%7D%7D").await.text;
+        assert!(ty.contains("\"holder\"") && !ty.contains("\"price\""), "{ty}");
+        let request = admin.request("GET", "/api/v1/events/stream?topics=data.task.updated").header(HEADER, &holder);
+        let mut stream = Stream::of(request).await;
+        admin.patch(&format!("{list}/{hidden}"), json!({ "title": "still hidden" })).await.data();
+        admin.patch(&format!("{list}/{hidden}"), json!({ "title": "came", "holder": user })).await.data();
+        let shown = stream.event().await["payload"].take();
+        assert_eq!((&shown["before"], &shown["after"]["title"], &shown["diff"]), (&Value::Null, &json!("came"), &Value::Null), "{shown}");
+        assert!(shown["after"].get("price").is_none(), "{shown}");
+        // The caller's own conditions limit the view as well.
+        let some = json!({ "resource": "task", "actions": ["read"], "where": { "title": "named" } });
+        let weak = key(&admin, "weak", json!([some, { "resource": "roles", "actions": ["read"] }])).await;
+        assert_eq!(titles(&get_as(&weak, &holder, list).await), ["named"]);
+        let all = id_of(&admin, "admin").await;
+        assert_eq!(titles(&get_as(&weak, &all, list).await), ["named"]);
     }
 
     async fn nobody_sees_more_than_they_may_themselves(server: Server) {

@@ -1,8 +1,41 @@
 //! Blocks written in Go.
 
 use blockbase_tests::{new_block, on_both_engines};
+use serde_json::json;
 
 use crate::cli_sdk::promises;
+
+const COUNTER: &str = r#"
+package main
+
+import "blockbase"
+
+type Input struct {
+	Text string `json:"text"`
+}
+
+type Output struct {
+	Text  string `json:"text"`
+	Calls int    `json:"calls"`
+}
+
+var calls int
+
+func count(_ *blockbase.Context, input Input) (Output, error) {
+	calls++
+	return Output{Text: input.Text, Calls: calls}, nil
+}
+
+func init() {
+	blockbase.Action("count", blockbase.ActionOptions{Description: "Counts its calls."}, count)
+}
+
+func main() {}
+"#;
+const COUNTER_MANIFEST: &str = r#"{
+  "name": "counter", "version": "0.1.0", "description": "Counts the calls of an instance.",
+  "instances": { "reuse": { "calls": 1000, "seconds": 300 } }
+}"#;
 
 on_both_engines! {
     #[ignore = "long: a toolchain"]
@@ -26,5 +59,22 @@ on_both_engines! {
         // A panic is an ordinary error, and not a trap.
         let crash = promises::promises(engine, file, &["random", "old", "new", "own"]).await;
         assert!(crash.starts_with("panic: runtime error: "), "{crash}");
+    }
+}
+
+on_both_engines! {
+    /// The garbage collector may read the clock only while the guest's own code runs, and not while the host asks it for memory.
+    #[ignore = "long: a toolchain"]
+    async fn a_reused_instance_collects_its_garbage(server: Server) {
+        let file = new_block("go", "counter", &[("block.json", COUNTER_MANIFEST), ("main.go", COUNTER)]).await;
+        let admin = server.admin().await;
+        assert_eq!(admin.install("", file).await.status, 201);
+        // The first collection comes after 4 MiB.
+        let text = "x".repeat(100_000);
+        for calls in 1..=100 {
+            let counted = admin.post("/api/v1/blocks/counter/actions/count", json!({ "text": text })).await;
+            assert_eq!(counted.status, 200, "call {calls}: {}", counted.text);
+            assert_eq!(counted.data(), json!({ "text": text, "calls": calls }));
+        }
     }
 }

@@ -6,7 +6,7 @@ mod refused;
 
 use std::collections::BTreeSet;
 
-use blockbase_tests::{Admin, Answer, on_both_engines};
+use blockbase_tests::{Admin, Answer, on_both_engines, test_block};
 use serde_json::{Value, json};
 
 use crate::mcp::Client;
@@ -361,6 +361,8 @@ on_both_engines! {
         admin.make("note", json!({ "text": "null", "number": 1 })).await;
         admin.make("note", json!({ "text": null, "number": 2 })).await;
         let numbers = |page: &Value| page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter().map(|row| row["number"].clone()).collect::<Vec<_>>();
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
         let mcp = Client::of(&admin).begin().await;
         for (value, expected) in [(json!("null"), 1), (Value::Null, 2)] {
             let by_condition = json!({ "where": { "text": value } });
@@ -374,6 +376,11 @@ on_both_engines! {
                 let called = mcp.call("query_data", arguments.clone()).await;
                 let page: Value = serde_json::from_str(&called.text).unwrap();
                 assert_eq!(numbers(&page), [expected], "{arguments}");
+            }
+            for query in [json!({ "filters": filters }), json!({ "where": { "text": value } })] {
+                let input = json!({ "op": "query", "object": "note", "json": query.to_string() });
+                let outcome = admin.post("/api/v1/blocks/parity/actions/run", input).await.data();
+                assert_eq!(numbers(&outcome["done"]), [expected], "{query} in a block");
             }
             for argument in [format!("filter: [{{ field: \"text\", operator: eq, value: {value} }}]"), format!("where: {{ text: {{ eq: {value} }} }}")] {
                 let query = format!("{{ note({argument}) {{ data {{ number }} }} }}");

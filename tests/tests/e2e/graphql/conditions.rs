@@ -144,6 +144,40 @@ on_both_engines! {
         }
     }
 
+    async fn a_refusal_names_its_place_in_the_condition(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for (condition, literal, place) in [
+            // The types of the condition do not allow these.
+            (
+                json!({ "_or": [{}, { "points": { "eq": "x" } }] }),
+                r#"{ _or: [{}, { points: { eq: "x" } }] }"#,
+                "`_or`: `[1]`: `points`: `eq`: ",
+            ),
+            (
+                json!({ "_and": [{ "desk": { "nothing": { "eq": 1 } } }] }),
+                "{ _and: [{ desk: { nothing: { eq: 1 } } }] }",
+                "`_and`: `[0]`: `desk`: ",
+            ),
+            (json!({ "_not": { "points": 1 } }), "{ _not: { points: 1 } }", "`_not`: `points`: "),
+            (json!({ "_or": [{}, null] }), "{ _or: [{}, null] }", "`_or`: `[1]`: "),
+            // These have the right types. Their paths are those of REST.
+            (json!({ "_or": [{}, { "points": {} }] }), "{ _or: [{}, { points: {} }] }", "`where._or[1].points`: "),
+            (
+                json!({ "desk": { "ticket_by_desk": { "some": { "title": { "in": ["a", "$nobody"] } } } } }),
+                r#"{ desk: { ticket_by_desk: { some: { title: { in: ["a", "$nobody"] } } } } }"#,
+                "`where.desk.ticket_by_desk.some.title.in[1]`: ",
+            ),
+        ] {
+            let by_literal = format!("{{ ticket(where: {literal}) {{ data {{ title }} }} }}");
+            for (query, variables) in [(BY_VARIABLE, json!({ "w": condition })), (by_literal.as_str(), json!({}))] {
+                let answer = ask(&admin, query, variables).await;
+                let message = answer["errors"][0]["message"].as_str().unwrap_or_else(|| panic!("{query}: {answer}"));
+                assert!(message.contains(place), "{query}: {message}");
+            }
+        }
+    }
+
     async fn a_default_of_a_variable_leads_through_relations(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

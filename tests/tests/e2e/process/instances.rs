@@ -58,6 +58,41 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_is_about_the_field_that_has_the_name_now_on_every_instance() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let other = one.builder().start().await;
+    let admin = one.admin().await;
+    admin.define("note", json!([{ "name": "open", "type": "text" }, { "name": "shut", "type": "text" }])).await;
+    let there = other.with_token(admin.token.clone());
+    until("the other instance knows the object", async || there.get("/api/v1/data/note").await.status == 200).await;
+    let grants = json!([{ "resource": "note", "actions": ["read"], "where": { "open": "yes" }, "fields": { "read": ["open"] } }]);
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "changed", "permissions": [] })).await.status, 201);
+    // The two fields exchange their names, and the other instance may not know that yet.
+    let exchange = async || {
+        for (from, to) in [("open", "passing"), ("shut", "open"), ("passing", "shut")] {
+            let renamed = admin.patch(&format!("/api/v1/objects/note/fields/{from}"), json!({ "name": to })).await;
+            assert_eq!(renamed.status, 200, "{}", renamed.text);
+        }
+    };
+    for number in 0..5 {
+        let name = format!("made{number}");
+        exchange().await;
+        let made = there.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await;
+        assert_eq!((made.status, &made.json()["data"]["permissions"]), (201, &grants), "{}", made.text);
+        assert_eq!(admin.get(&format!("/api/v1/roles/{name}")).await.data()["permissions"], grants);
+        exchange().await;
+        let changed = there.patch("/api/v1/roles/changed", json!({ "permissions": grants })).await;
+        assert_eq!((changed.status, &changed.json()["data"]["permissions"]), (200, &grants), "{}", changed.text);
+        assert_eq!(admin.get("/api/v1/roles/changed").await.data()["permissions"], grants);
+    }
+    // A grant may also name a field that the other instance does not know yet.
+    admin.post("/api/v1/objects/note/fields", json!({ "name": "late", "type": "text" })).await.data();
+    let late = json!([{ "resource": "note", "actions": ["read"], "where": { "late": "yes" } }]);
+    let made = there.post("/api/v1/roles", json!({ "name": "late", "permissions": late })).await;
+    assert_eq!((made.status, &made.json()["data"]["permissions"]), (201, &late), "{}", made.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_that_boot_at_once_on_an_empty_database_can_all_index_searches() {
     for _ in 0..3 {
         let url = new_database().await;

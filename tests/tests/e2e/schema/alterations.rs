@@ -156,6 +156,8 @@ on_both_engines! {
             (json!({ "name": "level" }), "invalid_schema"),
             (json!({ "name": "id" }), "invalid_schema"),
             (json!({ "name": "svc_x" }), "invalid_schema"),
+            // Conditions have keys of their own that begin with `_`.
+            (json!({ "name": "_or" }), "invalid_schema"),
             (json!({ "pattern": "(" }), "invalid_schema"),
             (json!({ "colour": 1 }), "invalid_schema"),
             (json!({ "type": null }), "invalid_schema"),

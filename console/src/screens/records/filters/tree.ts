@@ -163,9 +163,10 @@ class Reader {
       const test = operator === undefined ? undefined : readTest(field, operator, operand, path, this.takesVariables);
       if (test === undefined) {
         // If the field is known, only the JSON of this operator becomes a part that the builder cannot show. If it is unknown, the name may
-        // belong to a relation that no longer exists, so all of its JSON becomes such a part.
+        // belong to a relation that no longer exists, so all of its JSON becomes such a part. Its operator is written with its first name,
+        // because GraphQL knows no other.
         if (column === undefined) return undefined;
-        parts.push({ kind: "raw", json: nested(path, { [field]: { [name]: operand } }) });
+        parts.push({ kind: "raw", json: nested(path, { [field]: { [operator ?? name]: operand } }) });
       } else parts.push(test);
     }
     return parts;

@@ -17,8 +17,11 @@ export interface Telling {
   shape: RecordShape | undefined;
   of: ShapeOf;
   titleOf: TitleOf;
+  /** Whether long values are shown whole. The person decides by the sentence what others may do. */
+  isWhole?: boolean;
 }
 
+/** The length at which a value is cut off, in characters. */
 const VALUE_MAX = 60;
 
 /** The name of a relation for people. A reference has its own name. Records that refer to this one have the name of their object. */
@@ -32,7 +35,7 @@ export function pathLabel(path: string[], last: string, shape: RecordShape | und
   return [...names.map((name) => `${name}'s`), last].join(" ");
 }
 
-export function saidValue(value: Test["value"], column: RecordColumn | undefined, titleOf: TitleOf): string {
+export function saidValue(value: Test["value"], column: RecordColumn | undefined, titleOf: TitleOf, isWhole = false): string {
   const one = (each: string) => {
     if (each === "") return '""';
     if (column?.choices !== undefined) return column.choices.labelOf(each);
@@ -40,17 +43,17 @@ export function saidValue(value: Test["value"], column: RecordColumn | undefined
     return (column === undefined ? undefined : titleOf(column, each)) ?? each;
   };
   const text = Array.isArray(value) ? value.map(one).join(", ") : one(value ?? "");
-  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
+  return text.length > VALUE_MAX && !isWhole ? `${text.slice(0, VALUE_MAX)}…` : text;
 }
 
-export function wordsOfTest(test: Test, { shape, of, titleOf }: Telling): Word[] {
+export function wordsOfTest(test: Test, { shape, of, titleOf, isWhole }: Telling): Word[] {
   if (test.field === "") return [{ text: "…", as: "operator" }];
   const column = columnOf(test, shape, of);
   const field: Word = { text: pathLabel(test.path, column?.label ?? test.field, shape, of), as: "field" };
   if (column === undefined) return [field, { text: "is no column any more", as: "operator" }];
   const words: Word[] = [field, { text: operatorLabel(test.operator, column), as: "operator" }];
   if (test.variable !== undefined) return [...words, { text: test.variable, as: "raw" }];
-  return takesNothing(test.operator) ? words : [...words, { text: saidValue(test.value, column, titleOf), as: "value" }];
+  return takesNothing(test.operator) ? words : [...words, { text: saidValue(test.value, column, titleOf, isWhole), as: "value" }];
 }
 
 /** A part in words. `isAlone` leaves out the parentheses around it. */

@@ -96,7 +96,7 @@ export function Said({ clause, resource, own, names: { of, titleOf }, isBroken, 
       </>
     );
   const parts = partsOfClause(clause, shape, of);
-  const telling = { shape, of, titleOf };
+  const telling = { shape, of, titleOf, isWhole: true };
   const words = own.length > 0 ? [...own, ...parts.flatMap((part): Word[] => [{ text: "and", as: "join" }, ...wordsOf(part, telling)])] : wordsOfAll(parts, "and", telling);
   return words.length === 0 ? <span className="dim">{nothing}</span> : <Sentence words={words} />;
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
 use crate::App;
-use crate::accounts::mail::{Asker, NewMail};
+use crate::accounts::mail::{Asker, NewMail, first_language};
 use crate::accounts::password_links::{is_admin, setup_required};
 use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
@@ -29,6 +29,8 @@ pub struct NewUser {
     pub may_be_first: bool,
     /// Whether the answer has the link even if the server sends mail. The operator then hands the link over.
     pub wants_link: bool,
+    /// The languages of the request, as `Accept-Language` lists them. The mail is written in the first one.
+    pub languages: Option<String>,
 }
 
 /// An account that was made for somebody, and the link to its first password.
@@ -37,8 +39,8 @@ pub struct NewUser {
 #[schemars(inline, deny_unknown_fields)]
 pub struct InvitationAnswer {
     data: ManagedUserAnswer,
-    /// The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the
-    /// response does not show it.
+    /// The page where the user sets their password. Only this response shows it. If the link is mailed, the response does not
+    /// show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "uri"))]
     link: Option<String>,
@@ -67,14 +69,14 @@ async fn give_all(app: &App, connection: &mut Connection, caller: &Caller, user_
     Ok(())
 }
 
-/// The mail with the link.
-fn invitation<'u>(user: &'u UserRow, caller: &Caller) -> NewMail<'u> {
+/// The mail with the link, in the first of `languages`.
+fn invitation<'u>(user: &'u UserRow, caller: &Caller, languages: Option<&str>) -> NewMail<'u> {
     NewMail {
         kind: MailKind::Invite,
         address: &user.email,
         user_id: Some(&user.id),
         page: None,
-        language: None,
+        language: languages.and_then(first_language),
         maker: caller.maker(),
         asker: Asker::default(),
     }
@@ -117,7 +119,7 @@ impl App {
                 if is_first && !new.may_be_first {
                     return Err(setup_required());
                 }
-                let mail = invitation(&user, &caller);
+                let mail = invitation(&user, &caller, new.languages.as_deref());
                 let is_mailed = app.sends_mail() && !new.wants_link && app.count_mail(connection, &mail, now).await?;
                 if !connection.insert_user(&user, None).await? {
                     let message = format!("Another account has the address `{}`.", user.email);

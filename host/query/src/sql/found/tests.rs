@@ -5,8 +5,11 @@ use uuid::Uuid;
 
 use crate::access::Scope;
 use crate::condition::Condition;
+use crate::plan::ListPlan;
 use crate::sql::related::tests::{bound, planned};
-use crate::sql::{Found, first_of_list, keys_of_page, list, list_of_first};
+use crate::sql::{
+    Found, KeyRows, different_keys_of_page, first_of_list, keys_of_page, likely_of_list, list, list_of_first, rows_of_keys,
+};
 use crate::{Dialect, Param};
 
 const SQLITE: Dialect = Dialect::Sqlite;
@@ -104,6 +107,107 @@ fn keys_are_not_read_where_other_ways_may_be_shorter() {
 }
 
 #[test]
+fn different_keys_are_read_until_there_are_many() {
+    for (object, condition, related) in [
+        ("label", json!({ "tags": { "some": { "kind": 1 } } }), 1),
+        ("task", json!({ "tags": { "some": { "kind": 1 } } }), 3),
+        ("project", json!({ "task_by_project": { "some": { "kind": 1 } } }), 1),
+    ] {
+        for sort in ["", "state"] {
+            let attempt = different_keys_of_page(SQLITE, &planned(object, condition.clone(), sort)).expect("keys");
+            assert_eq!(attempt.rows, 100);
+            // As many keys are read as one related row in a hundred, and one more shows whether there are more.
+            assert_eq!(attempt.statement.params.last(), Some(&Param::BigInteger(Some(related))));
+            let text = bound(SQLITE, attempt.statement);
+            let most = "max(1000, (SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ?2) / 100)";
+            assert!(text.starts_with(&format!("SELECT DISTINCT svc_key, row_number() OVER () > {most} AS ")), "{text}");
+            assert!(text.ends_with(&format!(" LIMIT {most} + 1) LIMIT 101")), "{text}");
+        }
+    }
+    for (object, condition) in [
+        // A foreign key is the id of one related row.
+        ("task", json!({ "project": { "kind": 1 } })),
+        // No keys are read at all.
+        ("project", json!({ "task_by_project": { "some": { "state": "x" } } })),
+        ("label", json!({ "kind": 1, "tags": { "some": { "kind": 1 } } })),
+        ("label", json!({ "tags": { "none": { "kind": 1 } } })),
+    ] {
+        assert!(different_keys_of_page(SQLITE, &planned(object, condition.clone(), "")).is_none(), "{object} {condition}");
+    }
+    let plan = planned("label", json!({ "tags": { "some": { "kind": 1 } } }), "");
+    assert!(different_keys_of_page(Dialect::Postgres, &plan).is_none());
+}
+
+#[test]
+fn rows_of_foreign_keys_are_counted_where_they_can_be_too_many() {
+    for condition in [
+        json!({ "project": { "kind": 1 } }),
+        json!({ "project": { "kind": 1 }, "_or": [{ "state": "x" }, { "project": { "state": "x" } }] }),
+    ] {
+        let mut plan = planned("task", condition.clone(), "");
+        let statement = rows_of_keys(SQLITE, &plan).expect("a statement");
+        assert_eq!(statement.params.last(), Some(&Param::BigInteger(Some(1))), "the object whose rows are counted");
+        let text = bound(SQLITE, statement);
+        for part in [
+            "SELECT svc_keys, CASE WHEN svc_keys > 100 THEN (SELECT count(*) FROM (SELECT 1 FROM (SELECT svc_related_",
+            " LIMIT 64) AS svc_first CROSS JOIN \"task\" AS svc_of_first ON svc_of_first.\"project_id\" = ",
+            " = svc_first.svc_key LIMIT 4000)) ELSE 0 END, (SELECT coalesce(sum(rows), 0) FROM svc_counts ",
+            " FROM (SELECT count(*) AS svc_keys FROM (SELECT svc_related_1.\"id\" AS svc_key FROM ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text.ends_with(" LIMIT 1000 + 1))") && !text.contains("MATERIALIZED") && !text.contains("ORDER BY"), "{text}");
+        assert!(rows_of_keys(Dialect::Postgres, &plan).is_none());
+        plan.paging.offset = 6_641;
+        assert!(rows_of_keys(SQLITE, &plan).is_none(), "no number of first rows is enough");
+    }
+    for (object, condition, sort) in [
+        // Other tests narrow the rows, or the rows have many related rows, or the page has another order.
+        ("task", json!({ "state": "x", "project": { "kind": 1 } }), ""),
+        ("task", json!({ "project": { "kind": 1 }, "tags": { "none": { "state": "x" } } }), ""),
+        ("task", json!({ "project": { "kind": 1 } }), "kind"),
+        ("task", json!({ "project": { "state": "x" } }), ""),
+        ("project", json!({ "task_by_project": { "some": { "kind": 1 } } }), ""),
+        ("label", json!({ "tags": { "some": { "kind": 1 } } }), ""),
+    ] {
+        assert!(rows_of_keys(SQLITE, &planned(object, condition.clone(), sort)).is_none(), "{object} {condition} {sort}");
+    }
+}
+
+#[test]
+fn more_first_rows_are_judged_if_they_are_likely_to_fill_the_page() {
+    let mut plan = planned("task", json!({ "project": { "kind": 1 } }), "");
+    let likely = |plan: &ListPlan, keys: i64, rows_of_first: i64, rows: i64| {
+        likely_of_list(SQLITE, plan, KeyRows { keys, rows_of_first, rows })
+    };
+    let attempt = likely(&plan, 1000, 640, 1_000_000).expect("first rows");
+    assert_eq!(attempt.rows, 26);
+    let text = bound(SQLITE, attempt.statement);
+    let by_list = r#" LIMIT 8192) AS "task" WHERE +"task"."project_id" IN (SELECT svc_related_1."id" AS svc_key FROM "project""#;
+    assert!(text.starts_with("SELECT svc_rowid FROM (SELECT svc_rowid, ") && text.contains(by_list), "{text}");
+    for (keys, rows_of_first, rows) in [
+        // The keys have few rows, or are so few that their rows were not counted.
+        (1000, 64, 1_000_000),
+        (400, 640, 100_000),
+        (100, 0, 1_000_000),
+        (0, 0, 0),
+        // There are more keys than are counted.
+        (1001, 640, 1_000_000),
+        // The page is full among the rows that were judged before.
+        (1000, 640, 20_000),
+        // One row in a thousand has one of the keys.
+        (1000, 640, 10_000_000),
+    ] {
+        assert!(likely(&plan, keys, rows_of_first, rows).is_none(), "{keys} {rows_of_first} {rows}");
+    }
+    // The rows that the page skips count as well.
+    plan.paging.offset = 30;
+    assert!(likely(&plan, 1000, 640, 1_000_000).is_some());
+    plan.paging.offset = 300;
+    assert!(likely(&plan, 1000, 640, 1_000_000).is_none());
+}
+
+#[test]
 fn the_first_rows_of_a_page_are_judged_by_row() {
     for (object, condition, sort, judged) in [
         ("task", json!({ "project": { "kind": 1 } }), "", 250),
@@ -119,6 +223,20 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         assert!(read.contains(&format!("LIMIT {judged}) AS \"{object}\" WHERE ")) && read.contains("EXISTS (SELECT"), "{read}");
         assert!(!read.contains("WITH") && !read.contains(" IN ("), "{read}");
     }
+    // If an index finds the rows that the other tests leave, the page can end before it is full.
+    for (object, condition, judged) in [
+        ("task", json!({ "kind": 1, "project": { "state": "x" } }), 250),
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), 100),
+    ] {
+        let (read, rows) = first(object, condition, "").expect("first rows");
+        assert_eq!(rows, 26);
+        let own = format!("FROM \"{object}\" WHERE (\"kind\" IS NULL) = 0 AND \"kind\" = ?1 ");
+        let order = r#"ORDER BY "created_at" DESC, "id" DESC "#;
+        let count = format!("(SELECT count(*) FROM (SELECT 1 {own}{order}LIMIT {judged}))");
+        let end = format!(" LIMIT ?3 OFFSET ?4) UNION ALL SELECT 0 WHERE {count} < {judged} LIMIT ?3");
+        assert!(read.contains(&format!("{own}ORDER BY ")) && read.ends_with(&end), "{read}");
+    }
+    assert!(!first("task", json!({ "state": "x", "project": { "state": "x" } }), "").expect("first rows").0.contains("UNION"));
     // An index leads to few linked rows, or a single row, or to the rows of one key; or the order has no index.
     for (object, condition, sort) in [
         ("task", json!({ "tags": { "some": { "kind": 1 } } }), ""),

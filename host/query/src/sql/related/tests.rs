@@ -174,6 +174,43 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     let [_, total] = written(Dialect::Sqlite, "project", beside, "");
     assert!(total.contains("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN EXISTS"), "{total}");
 
+    // If the list reads all related rows, more rows are few in comparison with it.
+    let of_own = r#"svc_own CROSS JOIN "task" AS svc_of_own ON svc_of_own."project_id" = svc_own.svc_key LIMIT (SELECT "#;
+    let some = json!({ "some": { "state": "x" } });
+    for (object, condition, is_compared, is_counted) in [
+        ("project", json!({ "kind": 1, "task_by_project": some }), true, true),
+        ("project", json!({ "kind": 1, "task_by_project": { "none": { "state": "x" } } }), true, true),
+        ("task", json!({ "kind": 1, "project": { "state": "x" } }), true, false),
+        // A range of an index may have few related rows.
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "kind": { "gt": 5 } } } }), false, false),
+        (
+            "project",
+            json!({ "kind": 1, "task_by_project": { "some": { "created_at": { "gt": "2026-01-01T00:00:00Z" } } } }),
+            false,
+            false,
+        ),
+        ("task", json!({ "kind": 1, "project": { "kind": null } }), false, false),
+        // An index has no range of these.
+        ("project", json!({ "kind": 1, "task_by_project": { "some": { "kind": { "neq": 5 } } } }), true, true),
+        // An index finds the related rows, or links lead to them, or there are several conditions.
+        ("task", json!({ "kind": 1, "project": { "kind": 2 } }), false, false),
+        ("task", json!({ "kind": 1, "tags": some }), false, false),
+        ("task", json!({ "kind": 1, "project": { "task_by_project": some } }), false, false),
+        ("task", json!({ "kind": 1, "project": { "state": "x" }, "tags": some }), false, false),
+        // The list leads to the rows.
+        ("project", json!({ "state": "x", "task_by_project": some }), false, false),
+    ] {
+        let [_, total] = written(Dialect::Sqlite, object, condition, "");
+        assert_eq!((total.contains("svc_own AS MATERIALIZED ("), total.contains(of_own)), (is_compared, is_counted), "{total}");
+        let of_own = "+ 1, 250)), svc_first AS MATERIALIZED (SELECT svc_place FROM svc_own LIMIT CASE WHEN (SELECT count(*) ";
+        let first = match (is_compared, is_counted) {
+            (true, true) => format!(" / 32 {of_own}"),
+            (true, false) => format!(" / 8 {of_own}"),
+            (false, _) => " LIMIT 250) SELECT count(*) FROM ".to_owned(),
+        };
+        assert!(total.contains(&first) && total.contains("svc_first AS MATERIALIZED ("), "{total}");
+    }
+
     // Only one list leads to rows. It is the one that an index of the related object makes.
     let two = json!({ "tags": { "some": { "state": "x" } }, "project": { "kind": 1 } });
     let [_, total] = written(Dialect::Sqlite, "task", two, "");

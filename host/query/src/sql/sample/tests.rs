@@ -120,6 +120,9 @@ fn rows_are_judged_by_row_if_most_of_them_stop_early() {
         // Those that do belong to few rows, and the other rows have many related rows.
         (48, 10, 38, 1_000, 100_000, List),
         (48, 24, 24, 1_000, 100_000, List),
+        // A list has more different keys than the memory holds. This only matters if many related rows meet the condition.
+        (48, 24, 9, 100_000, 1_000_000, Row),
+        (48, 8, 40, 100_000, 1_000_000, List),
         // There are far fewer related rows than rows.
         (48, 24, 0, 100_000, 10_000, List),
         // The sample is too small, or there are no related rows.

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error, Resource};
 use blockbase_app::{
@@ -21,7 +21,7 @@ use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
 use crate::request::admission::{AllUsers, Create, Delete, Granted, Read, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
-use crate::request::extract::{Operator, PathParts, QueryPairs};
+use crate::request::extract::{Operator, PathParts, QueryPairs, languages};
 use crate::routes::data::filters_document::paging_parameters;
 use crate::routing::Routes;
 
@@ -102,6 +102,7 @@ pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(AllUsers, Create)>,
     operator: Option<Extension<Operator>>,
+    headers: HeaderMap,
     JsonBody(body): JsonBody<NewUserBody>,
 ) -> Result<Response, ApiError> {
     let NewUserBody { email, name, roles } = body;
@@ -111,6 +112,7 @@ pub(crate) async fn create(
         roles: roles.unwrap_or_default(),
         may_be_first: operator.is_some(),
         wants_link: operator.is_some(),
+        languages: languages(&headers),
     };
     let made = state.app.invite_user(&caller, new).await?;
     Ok((StatusCode::CREATED, axum::Json(made)).into_response())
@@ -251,10 +253,10 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/v1/users", list);
     let create = operation("create", "Create an account for a user")
         .describe(
-            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is \
-            valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every \
-            right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has \
-            signed up.",
+            "The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this \
+            response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create \
+            on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 \
+            `setup_required` while nobody has signed up.",
         )
         .json_body(body_of::<NewUserBody>())
         .problems(&[409])

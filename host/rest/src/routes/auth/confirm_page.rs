@@ -32,8 +32,9 @@ pub(super) fn confirm_page(address: &str) -> Response {
          <style>{STYLE}</style></head><body><main><h1>Confirm your address</h1>\
          <p>Somebody signed up with <b>{address}</b>, in another browser than this one.</p>\
          <p>If it was you, open the link in that browser, or sign in here first and open it again.</p>\
-         <p>If you confirm without that, everything that may be somebody else's ends: the account's password, its sessions and API keys, and \
-         the webhooks, tasks and blocks that were made with it. Then choose a new password on the sign-in page under “Forgot password”.</p>\
+         <p>If you confirm without that, what may be somebody else's ends: the account's password and sessions, and (unless it \
+         is the first admin's) its API keys and the webhooks, tasks and blocks that were made with it. Then choose a new \
+         password on the sign-in page under “Forgot password”.</p>\
          <form method=\"post\"><button>Confirm {address}</button></form>\
          <p>If it was not you, close this page.</p></main></body></html>"
     );

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::answers::{DeletionAnswer, DoneAnswer};
 use super::mail_links::link_parameters;
-use super::request::{AuthBody, client, languages, operation};
+use super::request::{AuthBody, client, operation};
 use super::reset::header_of;
 use super::responses::{leads_to, without_session};
 use super::sign::callback;
@@ -22,7 +22,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Paths, headers};
 use crate::request::admission::{Anyone, WithSession};
-use crate::request::extract::{QueryPairs, RequestInfo};
+use crate::request::extract::{QueryPairs, RequestInfo, languages};
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {

@@ -12,7 +12,7 @@ use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::openapi::operation::{Caller, Operation};
 use crate::request::body::{media_type, read_within};
-use crate::request::extract::RequestInfo;
+use crate::request::extract::{RequestInfo, languages};
 
 /// A body of the protocol: JSON, a form, or nothing. Unknown members are ignored, as in the protocol.
 pub(crate) struct AuthBody {
@@ -96,11 +96,6 @@ pub(super) fn client(credentials: Credentials, headers: &HeaderMap, info: &Reque
         languages: languages(headers),
         credentials,
     }
-}
-
-/// The languages that a browser names.
-pub(super) fn languages(headers: &HeaderMap) -> Option<String> {
-    headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// The beginning of the document of an operation below `/api/auth`.

@@ -13,7 +13,7 @@ use serde_json::json;
 use url::Url;
 
 use super::answers::{DoneAnswer, ResetRequestedAnswer};
-use super::request::{AuthBody, client, languages, operation};
+use super::request::{AuthBody, client, operation};
 use super::responses::leads_to;
 use super::sign::callback;
 use crate::AppState;
@@ -23,7 +23,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Paths, headers, path_parameter, query_parameter};
 use crate::request::admission::Anyone;
-use crate::request::extract::{PathParts, QueryPairs, RequestInfo};
+use crate::request::extract::{PathParts, QueryPairs, RequestInfo, languages};
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::confirm_page::confirm_page;
 use super::mail_links::link_parameters;
-use super::request::{AuthBody, client, languages, operation};
+use super::request::{AuthBody, client, operation};
 use super::reset::{header_of, with_parameter};
 use super::responses::{hand_out, leads_to};
 use super::sign::callback;
@@ -23,7 +23,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Paths, headers};
 use crate::request::admission::Anyone;
-use crate::request::extract::{QueryPairs, RequestInfo};
+use crate::request::extract::{QueryPairs, RequestInfo, languages};
 use crate::routing::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -132,10 +132,11 @@ pub(crate) fn describe(paths: &mut Paths) {
     let verify = proof("verifyEmail", "Prove an address with a link", page)
         .describe(
             "The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and \
-            suspends what was made with it, unless the browser has a session of the account or signed up for it. With \
-            `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and \
-            `error=INVALID_USER` if it changes the address of an account that is not signed in there. Without it, the response is 401 \
-            then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.\n\n\
+            suspends what was made with it, unless the browser has a session of the account or signed up for it. The first admin \
+            keeps API keys and what was made with the account. With `callbackURL`, the response leads there, with \
+            `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and `error=INVALID_USER` if it changes the \
+            address of an account that is not signed in there. Without it, the response is 401 then. If addresses have to be \
+            proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.\n\n\
             If another browser opens a link with `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs \
             that open links in mail prove nothing.",
         )

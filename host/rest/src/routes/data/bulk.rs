@@ -154,7 +154,7 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
         .operation("bulkUpdate", format!("Change many records of {name}"))
         .describe(
             "Gives all records the same values, or changes none. Unknown ids are skipped. `where` names the records that meet a \
-            condition and that the caller may read.",
+            condition and that the caller may read. The query can have it instead of the body, as JSON.",
         )
         .parameter(dry_run())
         .json_body(changes)
@@ -165,7 +165,7 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
         .operation("bulkDelete", format!("Delete many records of {name}"))
         .describe(
             "Unknown ids are skipped. If one of the records is still referenced, none is deleted. `where` names the records that meet a \
-            condition and that the caller may read.",
+            condition and that the caller may read. The query can have it instead of the body, as JSON.",
         )
         .parameter(dry_run())
         .json_body(chosen(json!({})))

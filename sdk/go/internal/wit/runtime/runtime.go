@@ -109,6 +109,16 @@ func Unpin() {
 //go:wasmimport wasi_snapshot_preview1 adapter_monotonic_clock_set_paused
 func adapterMonotonicClockSetPaused(paused bool)
 
+// While the goroutine is pinned, an allocation neither starts the garbage
+// collector nor does a part of its work. At the end of a cycle, the collector
+// reads the time of day, for which the adapter has no cached value.
+
+//go:linkname procPin runtime.procPin
+func procPin() int
+
+//go:linkname procUnpin runtime.procUnpin
+func procUnpin()
+
 //nolint:unused
 //go:wasmexport cabi_realloc
 func cabiRealloc(oldPointer unsafe.Pointer, oldSize, align, newSize uintptr) unsafe.Pointer {
@@ -128,7 +138,9 @@ func cabiRealloc(oldPointer unsafe.Pointer, oldSize, align, newSize uintptr) uns
 		// See https://github.com/bytecodealliance/wasmtime/pull/13563
 		// for more details.
 		adapterMonotonicClockSetPaused(true)
+		procPin()
 		pointer := Allocate(&pinner, newSize, align)
+		procUnpin()
 		adapterMonotonicClockSetPaused(false)
 		return pointer
 	} else {

@@ -126,6 +126,10 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
         "{ book(where: { price: { gt: 15 } }) { data { id } } }",
         "{ shelf_aggregate(fn: count, where: { book_by_shelf: { some: { price: { gte: 20 } } } }) { value filteredCount } }",
         "{ book_groups(functions: [\"count\", \"sum:price\"], groupBy: [\"state\"]) { data } }",
+        "{ book_connection(where: { _not: { price: { lt: 15 } } }, sort: [{ field: \"price\" }], first: 5) {
+            edges { node { id } } totalCount } }",
+        "mutation { delete_book_many(where: { _not: { price: { lt: 15 } } }, dryRun: true) { count ids } }",
+        "mutation { update_book_many(where: { price: { gt: 15 } }, input: { state: \"open\" }, dryRun: true) { count ids } }",
         "{ __schema { types { name fields { name } inputFields { name } } } }",
     ] {
         keep(query.to_owned(), caller.post("/api/v1/graphql", json!({ "query": query })).await);
@@ -140,6 +144,14 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
             json!({ "object_name": "shelf", "fn": "count", "where": { "book_by_shelf": { "none": { "title": "hidden" } } } }),
         ),
         ("aggregate_data", json!({ "object_name": "book", "functions": ["count", "max:price"], "group_by": ["price"] })),
+        (
+            "bulk_delete_records",
+            json!({ "object_name": "book", "where": { "_not": { "price": { "lt": 15 } } }, "dry_run": true }),
+        ),
+        (
+            "bulk_update_records",
+            json!({ "object_name": "book", "where": { "price": { "gt": 15 } }, "data": { "state": "open" }, "dry_run": true }),
+        ),
     ] {
         answers.push((tool.to_owned(), 200, client.call(tool, arguments).await.text));
     }

@@ -251,6 +251,68 @@ on_both_engines! {
         assert_eq!(lead.get(&path(&ada)).await.data()["salary"], Value::Null);
     }
 
+    async fn pages_by_cursors_sort_a_hidden_cell_as_null(server: Server) {
+        let World { admin, people: [_, _, cleo], .. } = world(&server).await;
+        // Of the second department, only the department is known. So a name, which every record has, can be hidden too.
+        role(&admin, "lead", json!([
+            { "resource": "person", "actions": ["read"], "fields": { "read": ["department_id"] } },
+            { "resource": "person", "actions": ["read"], "where": { "department.name": "one" }, "fields": { "read": { "except": ["email"] } } },
+            { "resource": "department", "actions": ["read"] },
+            data(),
+        ])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let page = async |query: &str| {
+            let answer = lead.get(&format!("/api/v1/data/person?{query}")).await;
+            assert_eq!(answer.status, 200, "{query}: {}", answer.text);
+            let body = answer.json();
+            let ids: Vec<String> = body["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
+            (ids, body["pagination"].clone())
+        };
+        let sorts = ["salary", "-salary", "name", "-name", "created_at", "-created_at,name", "state,-salary"];
+        let mut first = Vec::new();
+        for value in [200, 5000, 1] {
+            admin.patch(&path(&cleo), json!({ "salary": value, "name": format!("cleo {value}") })).await.data();
+            let mut orders = Vec::new();
+            for sort in sorts {
+                let (listed, _) = page(&format!("sort={sort}")).await;
+                assert_eq!(listed.len(), 3, "{sort}");
+                // Nulls are last in ascending order, and first in descending order.
+                let place = if sort.starts_with('-') { 0 } else { 2 };
+                assert_eq!(listed[place], cleo, "{sort}: {listed:?}");
+                let (mut forward, mut cursor) = (Vec::new(), String::new());
+                for _ in 0..3 {
+                    let (ids, pagination) = page(&format!("sort={sort}&pageSize=1&after={cursor}")).await;
+                    assert_eq!(pagination["hasNextPage"], json!(forward.len() < 2), "{sort}: {pagination}");
+                    forward.extend(ids);
+                    cursor = pagination["endCursor"].as_str().unwrap().to_owned();
+                }
+                let (mut backward, mut cursor) = (Vec::new(), String::new());
+                for _ in 0..3 {
+                    let (ids, pagination) = page(&format!("sort={sort}&pageSize=1&before={cursor}")).await;
+                    assert_eq!(pagination["hasPreviousPage"], json!(backward.len() < 2), "{sort}: {pagination}");
+                    backward.extend(ids);
+                    cursor = pagination["startCursor"].as_str().unwrap().to_owned();
+                }
+                backward.reverse();
+                assert_eq!((&forward, &backward), (&listed, &listed), "{sort}");
+                orders.push(listed);
+            }
+            // The hidden values decide nothing.
+            if first.is_empty() {
+                first = orders;
+            } else {
+                assert_eq!(orders, first);
+            }
+        }
+        for query in ["sort=email&cursor=", "sort=email&after=", "cursor=&email%5Bilike%5D=cleo"] {
+            lead.get(&format!("/api/v1/data/person?{query}")).await.expect_error(400, "unknown_field");
+        }
+        let query = "{ person_connection(first: 3, sort: [{ field: \"salary\" }]) { edges { node { id name salary } } } }";
+        let shown = graphql(&lead, query).await;
+        let nodes: Vec<&Value> = shown["data"]["person_connection"]["edges"].as_array().unwrap().iter().map(|edge| &edge["node"]["name"]).collect();
+        assert_eq!(nodes, [&json!("bob"), &json!("ada"), &Value::Null], "{shown}");
+    }
+
     async fn a_write_needs_one_grant_for_its_row_its_fields_and_its_result(server: Server) {
         let World { admin, departments: [one, two], people: [ada, bob, cleo] } = world(&server).await;
         role(&admin, "editor", json!([

@@ -4,6 +4,7 @@ use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{role, user};
+use crate::events::Stream;
 use crate::mcp::Client;
 
 /// Tasks with an assignee and watchers, both users.
@@ -294,6 +295,36 @@ on_both_engines! {
         ann.patch(&path(&watched), json!({ "state": "done" })).await.expect_error(404, "not_found");
         assert_eq!(ann.patch(&path(&mine), json!({ "assignee_id": ben_id })).await.status, 200);
         assert_eq!(titles(&ann, json!({})).await, ["watched"]);
+    }
+
+    async fn events_follow_the_grants_on_users(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        // Ann reads the tasks of an assignee with her name, and of the users only herself.
+        give(&admin, &ann_id, "reader", json!([
+            { "resource": "task", "actions": ["read"], "where": { "assignee": { "name": "ann" } } },
+            { "resource": "users", "actions": ["read"], "rowPolicy": "own" },
+        ])).await;
+        let mine = admin.make("task", json!({ "title": "mine", "assignee_id": ann_id })).await;
+        let theirs = admin.make("task", json!({ "title": "theirs", "assignee_id": ben_id })).await;
+        let mut stream = Stream::open(&ann, "?topics=data.task.updated,data.task.linked").await;
+        let link = async |task: &str, users: Value| {
+            assert_eq!(admin.post(&format!("{}/links/watchers", path(task)), json!({ "ids": users })).await.status, 200);
+        };
+        admin.patch(&path(&theirs), json!({ "title": "hidden" })).await.data();
+        link(&theirs, json!([ann_id])).await;
+        link(&mine, json!([ben_id])).await;
+        let admin_id = id_of(&admin).await;
+        link(&mine, json!([ann_id, admin_id])).await;
+        let shown = stream.event().await;
+        assert_eq!((&shown["topic"], &shown["payload"]["id"]), (&json!("data.task.linked"), &json!(mine)), "{shown}");
+        assert_eq!(shown["payload"]["targetIds"], json!([ann_id]), "{shown}");
+        // A task enters her view by its assignee, and leaves it.
+        admin.patch(&path(&theirs), json!({ "assignee_id": ann_id })).await.data();
+        let shown = stream.event().await["payload"].take();
+        assert_eq!((&shown["before"], &shown["after"]["assignee_id"], &shown["diff"]), (&Value::Null, &json!(ann_id), &Value::Null), "{shown}");
+        admin.patch(&path(&theirs), json!({ "assignee_id": null })).await.data();
+        let shown = stream.event().await["payload"].take();
+        assert_eq!((&shown["before"]["assignee_id"], &shown["after"], &shown["diff"]), (&json!(ann_id), &Value::Null, &Value::Null), "{shown}");
     }
 
     async fn what_refers_to_a_user_who_goes_is_cleared_or_goes_along(server: Server) {

@@ -1,9 +1,9 @@
 //! Conditions on so many related rows that the server uses other statements for SQLite.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use blockbase_query::plan::RelatedBy;
-use blockbase_query::sql::{self, Sample};
+use blockbase_query::sql::{self, KeyRows, Sample};
 use blockbase_schema::Registry;
 use blockbase_tests::{Admin, Engine, Server, on_both_engines};
 use serde_json::{Value, json};
@@ -169,6 +169,32 @@ async fn way(
     Some(Sample { taken, met, late, rows, related_rows }.related_by())
 }
 
+/// On SQLite, counts the rows of the keys that lead to a page. Checks that more of the first rows give the same page as the
+/// statement for all cases.
+async fn more_first_rows_give_the_same_page(server: &Server, registry: &Registry) {
+    let (task, dialect) = (registry.object("task").unwrap(), dialect(server));
+    let condition = json!({ "project": { "kind": 3 } }).to_string();
+    let rows = server.sql("SELECT svc_rowid, \"number\" FROM \"task\"").await;
+    let numbers: HashMap<&String, &String> = rows.iter().map(|row| (&row[0], &row[1])).collect();
+    for (sort, offset) in [("", 0), ("", 30), ("created_at", 0)] {
+        let query = [("where", condition.as_str()), ("select", "number"), ("sort", sort), ("count", "none")];
+        let mut plan = planned_in(registry, task, &query);
+        let counted = server.sql(&with_values(dialect, sql::rows_of_keys(dialect, &plan).unwrap())).await.concat();
+        let counted: Vec<i64> = counted.iter().map(|cell| cell.parse().unwrap()).collect();
+        // Each of these projects has three or four tasks. The first 64 are counted.
+        assert_eq!([counted[0], counted[2]], [PROJECTS as i64 / 10, TASKS as i64]);
+        assert!((64 * 3..=64 * 4).contains(&counted[1]), "{counted:?}");
+        plan.paging.offset = offset;
+        let page = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
+        assert_eq!(page.len(), 26);
+        let likely = sql::likely_of_list(dialect, &plan, KeyRows { keys: 1000, rows_of_first: 640, rows: 1_000_000 }).unwrap();
+        let places = server.sql(&with_values(dialect, likely.statement)).await;
+        let found: Vec<&String> = places.iter().map(|row| numbers[&row[0]]).collect();
+        // The id comes first.
+        assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{sort} {offset}");
+    }
+}
+
 fn numbers(list: &Value) -> Vec<usize> {
     let rows = list["data"].as_array().map_or(&[][..], Vec::as_slice);
     rows.iter().filter_map(|row| row["number"].as_u64()).map(|number| number as usize).collect()
@@ -186,6 +212,10 @@ fn of_projects() -> Vec<(Value, Expected)> {
         // Related rows that are rare, frequent or unique, or belong only to the oldest projects.
         row(tasks(json!({ "some": { "number": { "in": [0, 17, 2000, 5999] } } })), |project| {
             has_task(project, |task| [0, 17, 2000, 5999].contains(&task))
+        }),
+        // More than 100 related rows belong to 30 projects, which are not among the first ones in any order.
+        row(tasks(json!({ "some": { "number": { "in": (3000..3150).collect::<Vec<usize>>() } } })), |project| {
+            has_task(project, |task| (3000..3150).contains(&task))
         }),
         row(tasks(json!({ "some": { "text": "0" } })), |project| has_task(project, |task| task % 2 == 0)),
         row(tasks(json!({ "none": { "text": "0" } })), |project| !has_task(project, |task| task % 2 == 0)),
@@ -205,6 +235,12 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(tasks(json!({ "none": { "text": "2" } })), |_| true),
         // These conditions are combined with tests that few or many rows meet.
         row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
+        row(json!({ "number": { "in": [5, 6, 700] }, "task_by_project": { "some": { "text": "0" } } }), |project| {
+            [5, 6, 700].contains(&project) && has_task(project, |task| task % 2 == 0)
+        }),
+        row(json!({ "number": { "in": [5, 6, 700] }, "task_by_project": { "none": { "number": 25 } } }), |project| {
+            [5, 6, 700].contains(&project) && !has_task(project, |task| task == 25)
+        }),
         row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
             kind(project) == 3 && has_task(project, |task| task % 10 == 2)
         }),
@@ -261,6 +297,9 @@ fn of_tasks() -> Vec<(Value, Expected)> {
         row(json!({ "text": "1", "project": { "kind": { "neq": 3 } } }), |task| {
             task % 2 == 1 && project_of(task).is_none_or(|project| kind(project) != 3)
         }),
+        row(json!({ "number": { "in": (0..40).collect::<Vec<usize>>() }, "project": { "text": "1" } }), |task| {
+            task < 40 && project_of(task).is_some_and(|project| project % 2 == 1)
+        }),
         row(json!({ "code": "t8", "project": { "kind": { "lt": 9 } } }), |task| task == 8),
         row(json!({ "project": { "kind": 3, "code": "p13" } }), |task| project_of(task) == Some(13)),
         row(json!({ "project": { "kind": { "lte": 5 } }, "tags": { "some": { "number": { "gte": 10 } } } }), |task| {
@@ -294,6 +333,10 @@ fn of_labels() -> Vec<(Value, Expected)> {
         row(json!({ "tags": { "some": { "kind": 1 } } }), |label| {
             (0..TASKS).any(|task| task % 10 == 1 && is_labeled(task, label))
         }),
+        // More than 100 links lead to few labels.
+        row(json!({ "tags": { "some": { "number": { "in": (1..200).step_by(2).collect::<Vec<usize>>() } } } }), |label| {
+            (1..200).step_by(2).any(|task| is_labeled(task, label))
+        }),
         row(json!({ "tags": { "none": { "code": "t4500" } } }), |label| !is_labeled(4500, label)),
     ]
 }
@@ -313,6 +356,9 @@ on_both_engines! {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.concat());
+        if server.engine() == Engine::Sqlite {
+            more_first_rows_give_the_same_page(&server, &registry).await;
+        }
         let chooses = [RelatedBy::List, RelatedBy::Row].map(|by| ways.contains(&by));
         assert_eq!(chooses, [server.engine() == Engine::Sqlite; 2], "{ways:?}");
     }
@@ -341,6 +387,104 @@ on_both_engines! {
         for (offset, page) in [(0, [9_usize, 8, 7, 6]), (3, [6, 5, 4, 3])] {
             let answer = admin.get(&format!("{path}&offset={offset}")).await;
             assert_eq!(numbers(&answer.json()), page, "{offset}: {}", answer.text);
+        }
+    }
+}
+
+on_both_engines! {
+    async fn totals_beside_an_indexed_test_count_the_rows_that_meet_both(server: Server) {
+        const ROWS: usize = 2_400;
+        let admin = server.admin().await;
+        let fields = json!([
+            { "name": "number", "type": "integer", "required": true },
+            { "name": "kind", "type": "integer", "indexed": true },
+            { "name": "text", "type": "text" },
+        ]);
+        for object in ["team", "person"] {
+            admin.define(object, fields.clone()).await;
+        }
+        admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "person", "target": "team" })).await;
+        let text = |number: usize| number / 8 % 2;
+        let record = |number: usize| json!({ "number": number, "kind": number % 8, "text": text(number).to_string() });
+        let teams = make_all(&admin, "team", (0..ROWS).map(record).collect()).await;
+        // Each team has one person, of another kind.
+        let team_of = |person: usize| (person + 3) % ROWS;
+        let person_of = |team: usize| (team + ROWS - 3) % ROWS;
+        let person = |number: usize| {
+            let mut person = record(number);
+            person["team_id"] = json!(teams[team_of(number)]);
+            person
+        };
+        make_all(&admin, "person", (0..ROWS).map(person).collect()).await;
+        // For SQLite, one person in eight is few in comparison with the teams, and two in eight are not.
+        for kinds in [vec![1], vec![1, 2]] {
+            let total = |meets: &dyn Fn(usize) -> bool| (0..ROWS).filter(|row| kinds.contains(&(row % 8)) && meets(*row)).count();
+            for (object, related, expected) in [
+                ("team", json!({ "person_by_team": { "some": { "text": "0" } } }), total(&|team| text(person_of(team)) == 0)),
+                ("team", json!({ "person_by_team": { "none": { "text": "0" } } }), total(&|team| text(person_of(team)) != 0)),
+                ("person", json!({ "team": { "text": "0" } }), total(&|person| text(team_of(person)) == 0)),
+            ] {
+                let mut condition = related;
+                condition["kind"] = json!({ "in": kinds });
+                let condition = encoded(&condition.to_string());
+                let list = admin.get(&format!("/api/v1/data/{object}?count=exact&limit=1&where={condition}")).await;
+                assert_eq!(list.json()["pagination"]["totalCount"], expected, "{object} {kinds:?}: {}", list.text);
+                let counted = admin.get(&format!("/api/v1/data/{object}/aggregate?fn=count&where={condition}")).await;
+                assert_eq!(counted.data()["value"], expected, "{object} {kinds:?}: {}", counted.text);
+            }
+        }
+    }
+}
+
+on_both_engines! {
+    async fn a_page_is_found_after_first_rows_that_do_not_meet_the_condition(server: Server) {
+        const TEAMS: usize = 150;
+        const PEOPLE: usize = 6_000;
+        const NEWEST: usize = 260;
+        let admin = server.admin().await;
+        let fields = json!([{ "name": "number", "type": "integer" }, { "name": "kind", "type": "integer", "indexed": true }]);
+        for object in ["team", "person"] {
+            admin.define(object, fields.clone()).await;
+        }
+        admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "person", "target": "team" })).await;
+        let teams = make_all(&admin, "team", (0..TEAMS).map(|number| json!({ "number": number, "kind": 1 })).collect()).await;
+        let person = |number: usize| {
+            let team = (number % 7 > 0 && number + NEWEST < PEOPLE).then(|| &teams[number % TEAMS]);
+            json!({ "number": number, "team_id": team })
+        };
+        make_all(&admin, "person", (0..PEOPLE - NEWEST).map(person).collect()).await;
+        make_all(&admin, "person", (PEOPLE - NEWEST..PEOPLE).map(person).collect()).await;
+        let mut expected = Vec::new();
+        for offset in (0..600).step_by(100) {
+            let list = admin.get(&format!("/api/v1/data/person?select=number,team_id&count=none&limit=100&offset={offset}")).await;
+            let mut rows = list.json()["data"].as_array().unwrap().clone();
+            rows.retain(|row| !row["team_id"].is_null());
+            expected.extend(numbers(&json!({ "data": rows })));
+        }
+
+        let condition = json!({ "team": { "kind": 1 } }).to_string();
+        if server.engine() == Engine::Sqlite {
+            let (registry, dialect) = (registry(&server).await, dialect(&server));
+            let query = [("where", condition.as_str()), ("count", "none"), ("limit", "100")];
+            let plan = planned_in(&registry, registry.object("person").unwrap(), &query);
+            let first = sql::first_of_list(dialect, &plan).unwrap();
+            assert_eq!(server.sql(&with_values(dialect, first.statement)).await.len(), 0, "none of the first rows");
+            let counted = server.sql(&with_values(dialect, sql::rows_of_keys(dialect, &plan).unwrap())).await.concat();
+            let counted: Vec<i64> = counted.iter().map(|cell| cell.parse().unwrap()).collect();
+            let [keys, rows_of_first, rows] = counted[..] else { panic!("{counted:?}") };
+            let likely = sql::likely_of_list(dialect, &plan, KeyRows { keys, rows_of_first, rows }).expect("more first rows");
+            assert_eq!(server.sql(&with_values(dialect, likely.statement)).await.len(), likely.rows);
+        }
+        let path = format!("/api/v1/data/person?select=number&where={}", encoded(&condition));
+        for offset in [0, 100, 140] {
+            let list = admin.get(&format!("{path}&count=none&limit=100&offset={offset}")).await;
+            assert_eq!(numbers(&list.json()), expected[offset..offset + 100], "{offset}: {}", list.text);
+        }
+        let mut from = "cursor=".to_owned();
+        for page in expected.chunks(100).take(2) {
+            let list = admin.get(&format!("{path}&pageSize=100&{from}")).await;
+            assert_eq!(numbers(&list.json()), page, "{}", list.text);
+            from = format!("after={}", encoded(list.json()["pagination"]["endCursor"].as_str().unwrap()));
         }
     }
 }

@@ -222,8 +222,13 @@ on_both_engines! {
                 let answer = send(method, "bulk", format!(r#"{{ "where": {condition}{values} }}"#)).await;
                 assert_eq!((answer.status, fault(&answer.json())), (400, expected.clone()), "{method} {excerpt}: {}", answer.text);
             }
-            for (tool, function) in [("query_data", ""), ("aggregate_data", r#""fn": "count", "#)] {
-                let called = mcp.call_text(tool, &format!(r#"{{ "object_name": "task", {function}"where": {condition} }}"#)).await;
+            for (tool, more) in [
+                ("query_data", ""),
+                ("aggregate_data", r#""fn": "count", "#),
+                ("bulk_update_records", r#""data": { "done": true }, "#),
+                ("bulk_delete_records", ""),
+            ] {
+                let called = mcp.call_text(tool, &format!(r#"{{ "object_name": "task", {more}"where": {condition} }}"#)).await;
                 let error: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| panic!("{tool} {excerpt}: {}", called.text));
                 assert_eq!((called.is_error, fault(&error)), (true, expected.clone()), "{tool} {excerpt}: {error}");
             }
