@@ -6,6 +6,7 @@
 
 mod added;
 mod beside_rest;
+mod builds;
 mod data;
 mod guests;
 mod hostile;
@@ -31,12 +32,12 @@ use guests::{EXAMPLE_RESOURCE, Guests, Language};
 pub(crate) struct Options {
     #[command(flatten)]
     shared: SharedOptions,
-    /// The packed echo block; built where it is missing
-    #[arg(long, default_value = "examples/echo/echo.wasm")]
-    block: PathBuf,
-    /// Where the packed blocks of bench/guests are kept; built where they are missing
-    #[arg(long, default_value = "target/bench-guests")]
-    guests: PathBuf,
+    /// A packed echo block, taken as it is; otherwise examples/echo is built
+    #[arg(long)]
+    block: Option<PathBuf>,
+    /// A folder with packed blocks such as bench-c.wasm, taken as they are; the others of bench/guests are built
+    #[arg(long)]
+    guests: Option<PathBuf>,
     /// Languages, comma-separated; all whose tools are there by default
     #[arg(long, value_enum, value_delimiter = ',')]
     languages: Vec<Language>,
