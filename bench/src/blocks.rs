@@ -1,11 +1,12 @@
 //! The cost of blocks in each language: the time that a call adds to a plain handler, the parts of a call, a block's reads and
-//! changes of records, transfers between accounts, the memory of running calls, installs, many idle blocks, and the effect of
+//! changes of records, transfers between accounts, the memory of waiting calls, installs, many idle blocks, and the effect of
 //! spinning blocks on others. Where calls are timed, each block is also measured with instances that are reused.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
 mod added;
 mod beside_rest;
+mod builds;
 mod data;
 mod guests;
 mod hostile;
@@ -31,12 +32,12 @@ use guests::{EXAMPLE_RESOURCE, Guests, Language};
 pub(crate) struct Options {
     #[command(flatten)]
     shared: SharedOptions,
-    /// The packed echo block; built where it is missing
-    #[arg(long, default_value = "examples/echo/echo.wasm")]
-    block: PathBuf,
-    /// Where the packed blocks of bench/guests are kept; built where they are missing
-    #[arg(long, default_value = "target/bench-guests")]
-    guests: PathBuf,
+    /// A packed echo block, taken as it is; otherwise examples/echo is built
+    #[arg(long)]
+    block: Option<PathBuf>,
+    /// A folder with packed blocks such as bench-c.wasm, taken as they are; the others of bench/guests are built
+    #[arg(long)]
+    guests: Option<PathBuf>,
     /// Languages, comma-separated; all whose tools are there by default
     #[arg(long, value_enum, value_delimiter = ',')]
     languages: Vec<Language>,
@@ -55,14 +56,14 @@ pub(crate) struct Options {
     /// Connections of `transfers`
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Calls that run while their memory is measured; the server runs 96 of a block at a time
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=96))]
+    /// The larger number of calls that wait while their memory is measured; one caller can run 42 of a block at a time
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(i64::from(memory::FEWER) + 1..=42))]
     calls: u16,
     /// Blocks that are installed and idle
     #[arg(long, default_value_t = 200)]
     blocks: usize,
-    /// Calls that spin; the server runs 96 of a block at a time
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=96))]
+    /// Calls that spin; one caller can run 42 of a block at a time
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=42))]
     spins: u16,
     /// Only these parts, comma-separated
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -81,7 +82,7 @@ enum Part {
     Update,
     /// Transfers between two of many accounts
     Transfers,
-    /// Memory of a call that runs
+    /// Memory of a call that waits
     Memory,
     /// Time of an install
     Install,

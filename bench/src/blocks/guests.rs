@@ -1,14 +1,17 @@
-//! The measured blocks. The server's own command line builds them.
+//! The measured blocks: their manifests, their languages, and their packed files.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::Options;
+use super::builds::{Builds, Sources};
 
 /// The folder of the sources.
 const SOURCES: &str = "bench/guests";
+/// The folder of the example that echoes.
+const EXAMPLE: &str = "examples/echo";
 /// The resource that the echo example declares. Its `echo` needs the right to read it.
 pub(super) const EXAMPLE_RESOURCE: &str = "echo:calls";
 
@@ -42,6 +45,11 @@ impl Language {
             Language::Go => "go",
             Language::C => "c",
         }
+    }
+
+    /// The folder of the SDK, if blocks name it by its path: in their `Cargo.toml`.
+    fn sdk(self) -> Option<&'static Path> {
+        (self == Language::Rust).then(|| Path::new("sdk/rust"))
     }
 }
 
@@ -78,26 +86,30 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// Builds missing blocks. If the tools of a language are missing, the language is left out, and a printed line says so.
+    /// Builds the blocks, or takes those that the options name, and prints which ones these are. If the tools of a language are
+    /// missing, the language is left out, and a printed line says so.
     pub(super) fn ready(options: &Options) -> Guests {
         let binary = std::fs::canonicalize(&options.shared.binary).expect("the server's binary: cargo build --release");
-        if !options.block.is_file() {
-            let folder = options.block.parent().unwrap();
-            assert!(build(&binary, folder, &options.block), "the echo block: blockbase block build {}", folder.display());
-        }
-        std::fs::create_dir_all(&options.guests).unwrap();
+        let builds = Builds::by(&binary);
+        let ready = |language: Language, name: &str, folder: &Path, given: Option<PathBuf>| match given {
+            Some(file) => {
+                println!("The block {name} is not built here, but taken from {}.\n", file.display());
+                Some(file)
+            }
+            None => builds.block(name, &Sources { folder, sdk: language.sdk() }),
+        };
+        let example = ready(Language::Rust, "echo", Path::new(EXAMPLE), options.block.clone());
+        let file = example.unwrap_or_else(|| panic!("the echo block: blockbase block build {EXAMPLE}"));
+        let example = Guest { language: Language::Rust, name: "echo".to_owned(), file, is_reused: false };
         let mut all = Vec::new();
         for language in LANGUAGES.into_iter().filter(|it| options.languages.is_empty() || options.languages.contains(it)) {
             let name = format!("bench-{}", language.folder());
-            let file = options.guests.join(format!("{name}.wasm"));
-            if !file.is_file() && !build(&binary, &sources(language, &options.guests), &file) {
-                println!("{} is left out: its block cannot be built here.\n", language.name());
-                continue;
+            let given = options.guests.as_ref().map(|guests| guests.join(format!("{name}.wasm"))).filter(|file| file.is_file());
+            match ready(language, &name, &Path::new(SOURCES).join(language.folder()), given) {
+                Some(file) => all.push(Guest { language, name, file, is_reused: false }),
+                None => println!("{} is left out: its block cannot be built here.\n", language.name()),
             }
-            all.push(Guest { language, name, file, is_reused: false });
         }
-        let (name, file) = ("echo".to_owned(), options.block.clone());
-        let example = Guest { language: Language::Rust, name, file, is_reused: false };
         Guests { binary, packed: tempfile::tempdir().unwrap(), example, all }
     }
 
@@ -152,25 +164,4 @@ fn open_to_everybody(manifest: &mut Value) {
     for action in manifest["actions"].as_array_mut().unwrap() {
         action.as_object_mut().unwrap().remove("rbac");
     }
-}
-
-/// The sources of a language's block. Except for Rust, they are a copy, because the builds of the other languages write files
-/// beside them.
-fn sources(language: Language, guests: &Path) -> PathBuf {
-    let folder = Path::new(SOURCES).join(language.folder());
-    if language == Language::Rust {
-        return folder;
-    }
-    let copy = guests.join(language.folder());
-    std::fs::create_dir_all(&copy).unwrap();
-    let copied = Command::new("cp").arg("-R").arg(folder.join(".")).arg(&copy).status();
-    assert!(copied.is_ok_and(|status| status.success()), "the sources in {}", folder.display());
-    copy
-}
-
-fn build(binary: &Path, folder: &Path, file: &Path) -> bool {
-    eprintln!("building {}", folder.display());
-    let mut command = Command::new(binary);
-    command.args(["block", "build"]).arg(folder).arg("--out").arg(file).stdin(Stdio::null()).stdout(std::io::stderr());
-    command.status().is_ok_and(|status| status.success())
 }

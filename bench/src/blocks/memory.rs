@@ -1,5 +1,6 @@
-//! The memory of a running call. It is the server's resident memory with many waiting calls, minus the memory without them, divided by
-//! their number.
+//! The memory of a call that waits. It is the difference between the server's memory with more and with fewer waiting calls, for
+//! each of the further calls. So it does not contain what the server keeps once for all calls, such as threads, the reserve of
+//! the allocator and connections to the database.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,12 +19,17 @@ use super::guests::{Guest, Guests};
 use super::{Options, action_path};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
+use crate::identity::median;
 use crate::report::Table;
 
+/// The smaller number of waiting calls.
+pub(super) const FEWER: u16 = 16;
+/// The number of servers that measure each language.
+const SERVERS: usize = 3;
 /// How long it may take until the calls wait. It is the server's time limit for a call.
 const ARRIVE_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a server idles before its memory is measured.
+/// How long a server only gets one call at a time before its memory is measured.
 const SETTLE: Duration = Duration::from_secs(4);
 
 /// An endpoint that keeps its requests waiting while it is shut.
@@ -58,18 +64,47 @@ async fn pass(State((arrived, mut open)): State<(Arc<AtomicUsize>, watch::Receiv
     StatusCode::OK
 }
 
+/// The memory of a server at one time, in MiB.
+#[derive(Clone, Copy)]
+struct Memory {
+    resident: f64,
+    /// The same, but a page that is mapped several times counts once.
+    own: f64,
+}
+
+/// What one server has shown.
+struct Measured {
+    before: Memory,
+    fewer: Memory,
+    more: Memory,
+    afterwards: Memory,
+}
+
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     let mut rows = Vec::new();
     for guest in &guests.all {
-        eprintln!("memory, {}", guest.language.name());
-        rows.push(of(options, guests, guest, cluster).await);
+        let mut servers = Vec::new();
+        for server in 1..=SERVERS {
+            eprintln!("memory, {}, server {server} of {SERVERS}", guest.language.name());
+            servers.push(of_a_server(options, guests, guest, cluster).await);
+        }
+        rows.push(row(guest.language.name(), &servers, options.calls));
     }
-    let head = vec!["block in", "before MiB", "with calls MiB", "afterwards MiB", "a call KiB", "its own KiB"];
-    (format!("memory of {} running calls", options.calls), Table { head, rows })
+    let head = vec!["block in", "before MiB", "fewer MiB", "more MiB", "afterwards MiB", "a call KiB", "its own KiB"];
+    (format!("memory of {FEWER} and of {} waiting calls\n\n{}", options.calls, method(options.calls)), Table { head, rows })
+}
+
+/// The method in words, above the table.
+fn method(more: u16) -> String {
+    format!(
+        "Medians of {SERVERS} servers. Before the measurement, {FEWER} calls have waited at a time and ended. *fewer*: {FEWER} \
+         calls wait. *more*: {more} calls wait. *a call*: *more* less *fewer*, for each of the {} further calls.",
+        more - FEWER
+    )
 }
 
 /// Each measurement has its own server, so that calls of other blocks have not left memory there.
-async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&Cluster>) -> Vec<String> {
+async fn of_a_server(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&Cluster>) -> Measured {
     let gate = Gate::start().await;
     let waiter = guests.packed_as(guest, &guest.name, |manifest| manifest["permissions"]["http"] = json!([gate.origin]));
     let mut subject = Subject::start(&options.shared.binary, cluster, "memory", &[]).await;
@@ -78,43 +113,98 @@ async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&
     subject.stop();
     subject.start_again();
     let (path, input) = (action_path(&waiter.name, "wait"), json!({ "url": gate.origin }));
-    // A first call leaves memory that does not belong to a single call. The allocator returns the memory of the start only while
-    // it gets further requests.
-    let settled = Instant::now() + SETTLE;
-    while Instant::now() < settled {
-        assert_eq!(subject.side.post(&path, &input).await["data"], 200);
-        tokio::time::sleep(LOOK).await;
-    }
-    gate.arrived.store(0, Ordering::Relaxed);
-    let (before, before_own) = (subject.memory_mib().0, subject.proportional_mib());
+    let server = Server { subject, gate, path, input };
+    // The first calls that run at the same time leave memory that belongs to none of them. They are as few as those that are
+    // measured first, so nearly all further calls get places in the pool that no call has used, and what stays in a place counts.
+    server.with_waiting(FEWER).await;
+    server.settle().await;
+    let before = server.memory();
+    let fewer = server.with_waiting(FEWER).await;
+    server.settle().await;
+    let more = server.with_waiting(options.calls).await;
+    server.settle().await;
+    let afterwards = server.memory();
+    server.subject.end().await;
+    Measured { before, fewer, more, afterwards }
+}
 
-    gate.open.send(false).unwrap();
-    let calls: Vec<_> = (0..options.calls)
-        .map(|_| {
-            let (side, path, input) = (subject.side.clone(), path.clone(), input.clone());
-            tokio::spawn(async move { side.post(&path, &input).await })
-        })
-        .collect();
-    let deadline = Instant::now() + ARRIVE_MAX;
-    while gate.arrived.load(Ordering::Relaxed) < usize::from(options.calls) {
-        assert!(Instant::now() < deadline, "the calls of {} do not arrive", waiter.name);
-        tokio::time::sleep(LOOK).await;
+/// A server whose block waits for the gate.
+struct Server<'a> {
+    subject: Subject<'a>,
+    gate: Gate,
+    /// The action's path and its input.
+    path: String,
+    input: Value,
+}
+
+impl Server<'_> {
+    fn memory(&self) -> Memory {
+        Memory { resident: self.subject.memory_mib().0, own: self.subject.proportional_mib() }
     }
-    let (with, with_own) = (subject.memory_mib().0, subject.proportional_mib());
-    gate.open.send(true).unwrap();
-    for call in calls {
-        assert_eq!(call.await.unwrap()["data"], 200);
+
+    /// Calls one at a time. The allocator returns memory of earlier calls only while it gets further requests.
+    async fn settle(&self) {
+        let settled = Instant::now() + SETTLE;
+        while Instant::now() < settled {
+            assert_eq!(self.subject.side.post(&self.path, &self.input).await["data"], 200);
+            tokio::time::sleep(LOOK).await;
+        }
     }
-    tokio::time::sleep(SETTLE).await;
-    let afterwards = subject.memory_mib().0;
-    subject.end().await;
-    let a_call = |mib: f64| format!("{:.0}", mib * 1024.0 / f64::from(options.calls));
+
+    /// The memory while so many calls wait. It returns when they have ended.
+    async fn with_waiting(&self, count: u16) -> Memory {
+        self.gate.arrived.store(0, Ordering::Relaxed);
+        self.gate.open.send(false).unwrap();
+        let calls: Vec<_> = (0..count)
+            .map(|_| {
+                let (side, path, input) = (self.subject.side.clone(), self.path.clone(), self.input.clone());
+                tokio::spawn(async move { side.post(&path, &input).await })
+            })
+            .collect();
+        let deadline = Instant::now() + ARRIVE_MAX;
+        while self.gate.arrived.load(Ordering::Relaxed) < usize::from(count) {
+            assert!(Instant::now() < deadline, "the calls of {} do not arrive", self.path);
+            tokio::time::sleep(LOOK).await;
+        }
+        let memory = self.memory();
+        self.gate.open.send(true).unwrap();
+        for call in calls {
+            assert_eq!(call.await.unwrap()["data"], 200);
+        }
+        memory
+    }
+}
+
+/// The medians of the servers.
+fn row(language: &str, servers: &[Measured], more: u16) -> Vec<String> {
+    let middle = |of: &dyn Fn(&Measured) -> f64| format!("{:.0}", median(servers.iter().map(of).collect()));
+    let further = f64::from(more - FEWER);
+    let a_call = |of: fn(Memory) -> f64| middle(&|it: &Measured| (of(it.more) - of(it.fewer)) * 1024.0 / further);
     vec![
-        guest.language.name().to_owned(),
-        format!("{before:.0}"),
-        format!("{with:.0}"),
-        format!("{afterwards:.0}"),
-        a_call(with - before),
-        a_call(with_own - before_own),
+        language.to_owned(),
+        middle(&|it: &Measured| it.before.resident),
+        middle(&|it: &Measured| it.fewer.resident),
+        middle(&|it: &Measured| it.more.resident),
+        middle(&|it: &Measured| it.afterwards.resident),
+        a_call(|memory| memory.resident),
+        a_call(|memory| memory.own),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_the_median_of_what_each_further_one_needs() {
+        let server = |fewer: f64, more: f64| {
+            let memory = |resident: f64| Memory { resident, own: resident / 2.0 };
+            Measured { before: memory(fewer - 10.0), fewer: memory(fewer), more: memory(more), afterwards: memory(more - 5.0) }
+        };
+        // Of 24 further calls, each needs 1 MiB, 2 MiB or 10 MiB.
+        let servers = [server(100.0, 124.0), server(110.0, 350.0), server(90.0, 138.0)];
+        let expected = ["C", "90", "100", "138", "133", "2048", "1024"];
+        assert_eq!(row("C", &servers, FEWER + 24), expected);
+        assert!(method(40).ends_with("for each of the 24 further calls."));
+    }
 }

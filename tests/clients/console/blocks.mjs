@@ -101,6 +101,26 @@ test("the consent page says in words which rows and fields a block asks for", as
   await line.getByText("new", { exact: true }).waitFor();
 });
 
+test("the consent page says in words whether state can pass from one call to another, and between whose calls", async () => {
+  const page = await open("/admin/blocks/install?upgrade=shift", { as: owner });
+  const state = page.getByRole("listitem").filter({ hasText: "State can pass" });
+  const words = async (number, keys) => {
+    await choose(page, version(number, keys));
+    await page.getByRole("heading", { name: `shift ${number}`, level: 2 }).waitFor();
+    return (await state.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim());
+  };
+  const reuse = { calls: 1000, seconds: 30 };
+  const numbers = "An instance serves up to 1000 calls, and waits up to 30 s for the next one.";
+  assert.deepEqual(await words("3.1.0", { instances: { reuse } }), [`State can pass from one call to the next, whoever makes them. ${numbers} new`]);
+  await button(page, "Agree and upgrade").waitFor();
+  const ofACaller = await words("3.2.0", { instances: { reuse: { ...reuse, asCaller: true } } });
+  assert.deepEqual(ofACaller, [`State can pass from one call to the next call of the same caller. ${numbers} new`]);
+  // With the rights of its callers, this block gets no reuse.
+  const data = ECHO.permissions.data.map((each) => ({ ...each, as: "caller" }));
+  assert.deepEqual(await words("3.3.0", { instances: { reuse }, permissions: { data } }), []);
+  assert.equal(await serving(), "1.1.0", "nothing is installed before somebody agrees");
+});
+
 test("a file that is no block is refused in a sentence", async () => {
   const page = await open("/admin/blocks/install", { as: owner, expect: [/400/] });
   const file = join(directory, "no.wasm");

@@ -147,11 +147,19 @@ on_both_engines! {
         };
         until("the event is delivered", is_delivered).await;
         let event = admin.get("/api/v1/events?limit=1&topic=data.task.created").await.data()[0]["id"].clone();
-        for calls in 2..=3 {
-            let replayed = admin.post("/api/v1/blocks/hostile/handlers/count_event/replay", json!({ "eventId": event })).await.data();
-            assert_eq!((&replayed["ok"], &replayed["logs"][0]["message"]), (&json!(true), &json!(format!("counted {calls}"))));
-        }
+        let replay = async || {
+            let path = "/api/v1/blocks/hostile/handlers/count_event/replay";
+            let replayed = admin.post(path, json!({ "eventId": event })).await.data();
+            assert_eq!(replayed["ok"], true, "{replayed}");
+            replayed["logs"][0]["message"].clone()
+        };
+        assert_eq!((replay().await, replay().await), (json!("counted 2"), json!("counted 3")));
         assert_eq!((count(&admin).await, count_by_hook(&admin).await), (4, 4));
+        // Without reuse, nothing passes between calls of any kind.
+        install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "subscriptions": [subscription] })).await;
+        for _ in 0..2 {
+            assert_eq!((count(&admin).await, count_by_hook(&admin).await, replay().await), (1, 1, json!("counted 1")));
+        }
     }
 
     async fn callers_keep_apart_where_a_block_acts_as_its_callers(server: Server) {
@@ -191,6 +199,24 @@ on_both_engines! {
         // Without "asCaller", state passes between callers too, so this needs consent again.
         let shared = file(json!({ "version": "0.3.0", "instances": reuse() })).await.unwrap();
         admin.install("?upgrade=true", shared).await.expect_error(409, "new_permissions");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_on_one_server_ends_the_instances_of_another() {
+    let first = ServerBuilder::new(Engine::Postgres).start().await;
+    let here = first.admin().await;
+    let second = first.builder().start().await;
+    let there = second.with_token(here.token.clone());
+    let config = json!({ "type": "object", "properties": { "size": { "type": "integer", "default": 1 } } });
+    let asking = file(json!({ "instances": reuse(), "config": config })).await.unwrap();
+    // The other server compiles the component itself.
+    there.install("?dryRun=true", asking.clone()).await.data();
+    assert_eq!(here.install("", asking).await.status, 201);
+    for size in 2..4 {
+        until("the other server keeps an instance", async || count(&there).await > 1).await;
+        here.patch("/api/v1/blocks/hostile", json!({ "config": { "size": size } })).await.data();
+        until("the instance of the other server ends", async || count(&there).await == 1).await;
     }
 }
 

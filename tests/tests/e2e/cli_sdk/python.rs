@@ -1,21 +1,23 @@
 //! The Python SDK: the block of its template, and a module that tests the rest. The real command line builds it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Answer, Server, blockbase, lock, made_once, on_both_engines, target_directory};
+use blockbase_tests::{Admin, Answer, Server, blockbase, inspect, lock, made_once, on_both_engines, pack, target_directory};
 use serde_json::{Value, json};
 
 use crate::cli_sdk::promises;
 
 /// Handlers for functions that the template does not show, in a module beside `block.py`.
 const TRIAL: &str = r#"
-import datetime, hashlib, hmac, os, random, secrets as tokens, time
+import datetime, hashlib, hmac, itertools, os, random, secrets as tokens, time
 from blockbase import HandlerError, Response, action, config, data, hook, http, log
 import shapes
 
 own, chosen = random.Random(), random.Random(7)
+calls = itertools.count(1)
 
 @action
 def convert(input: shapes.Order, context):
@@ -79,7 +81,7 @@ def world():
     log.info("a line", when=datetime.date(2024, 5, 1))
     return {
         "random": random.random(), "urandom": os.urandom(8).hex(), "token": tokens.token_hex(8),
-        "own": own.random(), "chosen": chosen.random() == random.Random(7).random(),
+        "own": own.random(), "chosen": chosen.random() == random.Random(7).random(), "calls": next(calls),
         "now": time.time(), "hmac": hmac.new(b"key", b"body", hashlib.sha256).hexdigest(),
         "parsed": datetime.datetime.strptime("2024-05-01", "%Y-%m-%d"), "cheer": config.get()["cheer"],
     }
@@ -170,18 +172,23 @@ on_both_engines! {
     async fn a_block_in_python_does_what_its_sdk_promises(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
-        // A Python component takes seconds to compile, and longer if two are compiled at a time.
-        let turn = tokio::task::spawn_blocking(|| lock("compiling-python")).await.unwrap();
-        let install = admin.request("POST", "/api/v1/blocks").header("content-type", "application/wasm").body(block().await);
-        let installed = server.send(install.timeout(Duration::from_secs(240))).await;
-        assert_eq!(installed.status, 201, "{}", installed.text);
-        drop(turn);
+        install(&admin, "", block().await, 201).await;
         the_template(&server, &admin).await;
         types_and_records(&admin).await;
         errors_and_lines(&admin).await;
         a_real_world(&admin).await;
         signatures_of_hooks(&server, &admin).await;
+        a_reused_instance(&admin).await;
     }
+}
+
+/// Uploads the block, and expects a status.
+async fn install(admin: &Admin<'_>, query: &str, file: Vec<u8>, status: u16) {
+    // A Python component takes seconds to compile, and longer if two are compiled at a time.
+    let _turn = tokio::task::spawn_blocking(|| lock("compiling-python")).await.unwrap();
+    let request = admin.request("POST", &format!("/api/v1/blocks{query}")).header("content-type", "application/wasm");
+    let installed = admin.server.send(request.body(file).timeout(Duration::from_secs(240))).await;
+    assert_eq!(installed.status, status, "{}", installed.text);
 }
 
 async fn the_template(server: &Server, admin: &Admin<'_>) {
@@ -270,14 +277,35 @@ async fn errors_and_lines(admin: &Admin<'_>) {
     assert!(text.contains("File \"trial.py\"") && text.contains("raise KeyError(\"the reason\")"), "{text}");
 }
 
+/// The members of the answer of `world` that are random.
+const SOURCES: [&str; 4] = ["random", "urandom", "token", "own"];
+
 async fn a_real_world(admin: &Admin<'_>) {
     let path = "/api/v1/blocks/hello-py/actions/world";
-    let first = promises::nothing_repeats(admin, path, &["random", "urandom", "token", "own"]).await;
+    let first = promises::nothing_repeats(admin, path, &SOURCES).await;
     assert_eq!(first["chosen"], true, "a generator with a seed of the author's keeps its numbers");
+    assert_eq!(first["calls"], 1, "each call begins with the memory of the build");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
     assert!((first["now"].as_f64().unwrap() - now).abs() < 60.0, "{first}");
     assert_eq!(first["hmac"], "515aae133b435d4000956731f68ae5cf5eb85d4f0dc6a546d2bfcd3595ec1ae1");
     assert_eq!((&first["parsed"], &first["cheer"]), (&json!("2024-05-01T00:00:00"), &json!("Well done!")));
+}
+
+/// With reuse, variables keep their values, and no number is drawn twice either.
+async fn a_reused_instance(admin: &Admin<'_>) {
+    let mut manifest = inspect(block().await).await;
+    manifest["version"] = json!("100.0.0");
+    manifest["instances"] = json!({ "reuse": { "calls": 1000, "seconds": 300 } });
+    let asking = pack(block().await, manifest).await.unwrap();
+    install(admin, "?upgrade=true&allowNewPermissions=true", asking, 200).await;
+    let mut drawn = HashSet::new();
+    for calls in 1..=promises::DRAWS {
+        let answer = call(admin, "world", json!({})).await.data();
+        assert_eq!(answer["calls"], calls, "the instance is kept");
+        for member in SOURCES {
+            assert!(drawn.insert((member, answer[member].to_string())), "{member} repeats: {answer}");
+        }
+    }
 }
 
 async fn signatures_of_hooks(server: &Server, admin: &Admin<'_>) {
