@@ -449,7 +449,7 @@ on_both_engines! {
         admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "person", "target": "team" })).await;
         let teams = make_all(&admin, "team", (0..TEAMS).map(|number| json!({ "number": number, "kind": 1 })).collect()).await;
         let person = |number: usize| {
-            let team = (number % 7 > 0 && number + NEWEST < PEOPLE).then(|| &teams[number % TEAMS]);
+            let team = (!number.is_multiple_of(7) && number + NEWEST < PEOPLE).then(|| &teams[number % TEAMS]);
             json!({ "number": number, "team_id": team })
         };
         make_all(&admin, "person", (0..PEOPLE - NEWEST).map(person).collect()).await;
