@@ -77,15 +77,34 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// Whether an event reports that links were made or removed.
-pub(crate) fn is_of_links(topic: &str) -> bool {
-    topic.starts_with("data.")
-        && [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
+/// The changes of a record whose events report that links were made or removed.
+const OF_LINKS: [RecordOp; 2] = [RecordOp::Linked, RecordOp::Unlinked];
+
+fn is_of_links(topic: &str) -> bool {
+    topic.starts_with("data.") && OF_LINKS.iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
 }
 
-/// The decision on an event for `caller`, by its object and the creator of its record alone. `data.<object>.…` needs read on the
-/// object, and all other topics need read on `events`.
-pub(crate) fn decide_early(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
+/// The topics of an object's events that [`decide_early`] may leave undecided although the caller can read their records.
+pub(crate) fn topics_of_links(object: &str) -> [String; 2] {
+    OF_LINKS.map(|op| op.topic(object))
+}
+
+/// The decision on an event for `caller` before its payload is read. `data.<object>.…` needs read on the object, and all other
+/// topics need read on `events`. Events of links only list the targets that can be read, so their payload decides too.
+pub(crate) fn decide_early(caller: &Caller, topic: &str, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
+    match decide_record(caller, object, owner) {
+        EarlyDecision::Whole if is_of_links(topic) && !reads_all(caller) => EarlyDecision::Unknown,
+        decision => decision,
+    }
+}
+
+/// Whether the caller can read every record of every object, also of those that no longer exist.
+pub(crate) fn reads_all(caller: &Caller) -> bool {
+    caller.holds("*", Action::Read)
+}
+
+/// The decision by the object and the creator of the event's record alone.
+fn decide_record(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
     let Some(object) = object else {
         return if caller.holds(Resource::Events, Action::Read) { EarlyDecision::Whole } else { EarlyDecision::Nothing };
     };
@@ -100,8 +119,7 @@ pub(crate) fn decide_early(caller: &Caller, object: Option<&str>, owner: Option<
 
 /// Whether `caller` is shown all parts of an event, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
-    decide_early(caller, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole
-        && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
+    decide_early(caller, &event.topic, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole
 }
 
 impl App {
@@ -178,13 +196,10 @@ struct Onlooker<'a> {
 impl Onlooker<'_> {
     async fn shown_of(&self, event: EventView<'_>) -> Result<VisibleParts> {
         let (app, caller) = (self.app, self.caller);
-        let decision = decide_early(caller, event.object, event.owner);
-        match decision {
+        match decide_early(caller, event.topic, event.object, event.owner) {
             EarlyDecision::Nothing => return Ok(VisibleParts::Nothing),
-            EarlyDecision::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => {
-                return Ok(VisibleParts::Whole);
-            }
-            EarlyDecision::Whole | EarlyDecision::Unknown => {}
+            EarlyDecision::Whole => return Ok(VisibleParts::Whole),
+            EarlyDecision::Unknown => {}
         }
         let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(VisibleParts::Nothing) };
         let payload = &payload;
@@ -192,7 +207,9 @@ impl Onlooker<'_> {
             let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
             let access = caller.access_to(&app.grant_context(&registry), name, Action::Read)?;
             match is_of_links(event.topic) {
-                true if decision == EarlyDecision::Whole => self.shown_targets(&registry, payload).await,
+                true if decide_record(caller, event.object, event.owner) == EarlyDecision::Whole => {
+                    self.shown_targets(&registry, payload).await
+                }
                 true => {
                     let scope = match access.seen() {
                         None => access.scope().clone(),
