@@ -208,7 +208,7 @@ impl State {
         }
         let mut found = self.found(&view, object, &conditions);
         if let Some(term) = &read.search {
-            let texts = ["text", "slug", "enum"];
+            let texts = ["text", "email", "slug", "enum"];
             let columns = self.world.objects[object].columns.iter().filter(|column| texts.contains(&column.kind));
             let columns: Vec<&str> =
                 columns.map(|column| column.name.as_str()).filter(|name| !["created_by", "updated_by"].contains(name)).collect();
@@ -234,7 +234,9 @@ impl State {
             let data = json!({ "fn": function, "field": field, "value": value, "filteredCount": found.len() });
             return Expected::fine(200, json!({ "data": data }), false);
         }
-        let default = if caller.knows(object, "created_at") { "-created_at" } else { "id" };
+        // Users have no moment of creation.
+        let has_moment = self.columns(caller, object).any(|name| name == "created_at");
+        let default = if has_moment { "-created_at" } else { "id" };
         let sort = if read.sort.is_empty() { vec![default.to_owned()] } else { read.sort.clone() };
         found.sort_by(|one, other| self.order(&view, object, &sort, one, other));
         let (page, size) = read.page.unwrap_or((1, 25));
