@@ -382,11 +382,7 @@ impl App {
                     Box::pin(async move { Ok(connection.events(page).await?) })
                 })
                 .await?;
-            for event in events {
-                if self.shown_event(caller, Some(permit), &event).await?.is_some() {
-                    visible.further.push(event.seq);
-                }
-            }
+            visible.further.extend(self.shown_among(caller, permit, &events).await?);
         }
         Ok(Some(visible))
     }
