@@ -136,6 +136,41 @@ on_both_engines! {
     }
 }
 
+on_both_engines! {
+    async fn the_targets_of_many_entries_are_looked_up_at_once(engine: Engine) {
+        let server = quick(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let events = json!({ "resource": "events", "actions": ["read"] });
+        let not_secret = json!({ "resource": "label", "actions": ["read"], "where": { "text": { "neq": "secret" } } });
+        role(&admin, "reader", json!([events, { "resource": "task", "actions": ["read"] }, not_secret])).await;
+        let (reader, _) = user(&admin, "reader", Some("reader")).await;
+        let subscription = json!({ "event": "data.task.linked", "consumer": "links", "handler": "log_event" });
+        assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
+        let task = admin.make("task", json!({ "title": "a" })).await;
+        for number in 0..20 {
+            let text = if number % 5 == 0 { "secret" } else { "plain" };
+            let label = admin.make("label", json!({ "text": text })).await;
+            assert_eq!(admin.post(&format!("{}/links/labels", path(&task)), json!({ "ids": [label] })).await.status, 200);
+        }
+        let are_delivered =
+            |entries: &[Value]| entries.len() == 20 && entries.iter().all(|entry| entry["status"] == "delivered");
+        ledger_until(&admin, "consumer=links", are_delivered).await;
+        // When the log has the request with the mark, it also has all statements before it.
+        let reads = async |mark: &str| {
+            server.send(admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
+            let is_read = |line: &&str| line.contains("a statement runs") && line.contains("label");
+            server.log_with(mark).await.lines().filter(is_read).count()
+        };
+        let before = reads("before-the-ledger").await;
+        let listed = reader.get("/api/v1/events/deliveries?consumer=links").await.json();
+        assert_eq!(listed["pagination"]["totalCount"], 16, "{listed}");
+        assert_eq!(reads("after-the-ledger").await - before, 1);
+    }
+}
+
 async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     let server = quick(engine).start().await;
     let receiver = Receiver::start().await;
