@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::grants::{Caller, View};
+use super::worlds::USERS;
 use super::{Expected, Refusal, State};
 use crate::promises::conditions::cells::Cell;
 use crate::promises::conditions::model::{Condition, End, Eyes, Place, Row};
@@ -61,7 +62,8 @@ impl State {
         };
         match is_known {
             true if caller.may(end.object, "read") => Standing::Known,
-            true if is_reference || caller.knows_of(end.object) => Standing::Forbidden,
+            // Everybody knows that there are users.
+            true if is_reference || end.object == USERS || caller.knows_of(end.object) => Standing::Forbidden,
             _ => Standing::Unknown,
         }
     }
