@@ -2651,6 +2651,8 @@ export interface components {
         /** @description What an installation gives a block. */
         SvcInstallReport: {
             permissions: components["schemas"]["SvcBlockPermissions"];
+            /** @description What an install sends as `consent`, like that of an inspection. It is only there after a dry run. */
+            consent?: string;
             webhooks: {
                 id?: string;
                 name: string;
@@ -2696,6 +2698,8 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
+            /** @description An install with this text as `consent` fails if a name in the permissions means another field by then. Null if the permissions cannot be resolved. */
+            consent: string | null;
             /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
             /** Format: int64 */
@@ -4375,6 +4379,8 @@ export interface operations {
                 upgrade?: boolean;
                 /** @description Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 `new_permissions` lists them. */
                 allowNewPermissions?: boolean;
+                /** @description The `consent` of an inspection or of a dry run. If a name in the block's conditions or lists of fields means another field by now, the answer is 409 `conflict`. */
+                consent?: string;
             };
             header?: never;
             path?: never;

@@ -12,7 +12,7 @@ use crate::connection::{Connection, Emitted, Inner};
 use crate::deliveries::VisibleEvents;
 use crate::dialect_sql::among;
 use crate::error::DbError;
-use crate::packing::{Stored, pack, payload_bytes};
+use crate::packing::{PAGE_BYTES_MAX, Stored, pack, payload_bytes};
 use crate::row::Row;
 use crate::topic_match;
 
@@ -56,8 +56,6 @@ pub struct FeedMark {
 
 /// The number of events that the feed reads at once. It is lower than the number of events that a reader may be behind.
 const FEED_PAGE: i64 = 500;
-/// The maximum number of bytes of payloads that are read at once. The first event is read even if it is larger.
-const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 
 /// A page of the outbox.
 #[derive(Debug, Default)]
@@ -479,11 +477,15 @@ impl Connection {
         if page.is_empty() {
             return Ok(EventPage { events: Vec::new(), last });
         }
+        Ok(EventPage { events: self.events(page).await?, last })
+    }
+
+    /// The events with these numbers, in their order. Those that were deleted or cannot be read are left out.
+    pub async fn events(&mut self, seqs: Vec<i64>) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
         let list = among(self.dialect(), "seq", 1);
         let sql = format!("SELECT {} FROM svc_events WHERE {list} ORDER BY seq", committed_columns!());
-        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(page)] }).await?;
-        let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
-        Ok(EventPage { events, last })
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] }).await?;
+        Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
     }
 
     /// The heads of the newest `limit` events numbered below `before`, the newest first.

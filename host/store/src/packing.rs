@@ -21,6 +21,9 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// make. With this limit, a damaged row cannot demand more memory.
 const UNPACKED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
+/// The maximum number of bytes of payloads that are read at once. The first event is read even if it is larger.
+pub(crate) const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
+
 /// The size by which pages of the outbox are measured: the bytes of the payload itself.
 macro_rules! payload_bytes {
     () => {

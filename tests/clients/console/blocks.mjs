@@ -75,7 +75,7 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await page.getByText("asks for more").waitFor();
   await look(page, "upgrade");
   const curl = await copyAs(page, "curl");
-  assert.match(curl, /\/api\/v1\/blocks\?upgrade=true&allowNewPermissions=true'/);
+  assert.match(curl, /\/api\/v1\/blocks\?upgrade=true&allowNewPermissions=true&consent=[0-9a-f]{64}'/);
   assert.match(curl, /--data-binary @'shift-2\.0\.0\.wasm'$/);
   assert.equal(await copyAs(page, "Command line"), "blockbase block upgrade 'shift-2.0.0.wasm'");
   await button(page, "Agree and upgrade").click();

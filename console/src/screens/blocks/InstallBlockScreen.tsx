@@ -40,7 +40,9 @@ export function InstallBlockScreen() {
   });
   const found = inspect.data;
   const isUpgrade = found?.installed !== undefined && found.installed !== null;
-  const query = isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {};
+  // With `consent`, the install fails if the names on this page mean other fields by then.
+  const consent = found === undefined || found.consent === null ? {} : { consent: found.consent };
+  const query = isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions), ...consent } : consent;
   const install = useMutation({
     mutationFn: async () => {
       const { data, report } = await ok(api.POST("/api/v1/blocks", { body: file!, headers, params: { query } }));

@@ -1,6 +1,7 @@
 //! The conditions and lists of fields that manifests ask for. Like those of roles, they are stored with numbers of the catalogue
 //! and shown with names.
 
+use blockbase_auth::sha256_hex;
 use blockbase_query::Grant;
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
 
@@ -10,6 +11,8 @@ use crate::access::stored_grants::{shown_grants, stored_grants};
 use crate::caller::Caller;
 use crate::state::manifest::{DataPermission, Manifest, Permissions};
 
+/// The length of a SHA-256 in hexadecimal digits.
+const DIGEST_CHARS: usize = 64;
 /// The member of a manifest with the grants of the block.
 const DATA: &str = "permissions.data";
 
@@ -30,6 +33,31 @@ pub(super) fn shown_data(registry: &Registry, data: &[DataPermission]) -> Vec<Da
 /// Does the same for all permissions of a stored manifest.
 pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissions {
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
+}
+
+/// A digest of the grants in stored permissions. It changes if a name in a condition or in a list of fields means another field
+/// than before. It does not change if a field gets another name.
+pub(super) fn consent_to(permissions: &Permissions) -> Result<String> {
+    Ok(sha256_hex(&serde_json::to_string(&permissions.data).map_err(Error::internal)?))
+}
+
+/// Checks that the stored permissions are those that somebody consented to.
+///
+/// # Errors
+/// `invalid_request` for a text that is no digest, `conflict` for that of other permissions.
+pub(super) fn check_consent_to(permissions: &Permissions, consent: &str) -> Result<()> {
+    if consent.len() != DIGEST_CHARS || !consent.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let message = "`consent` is the text with this name in the answer to an inspection or to a dry run.";
+        return Err(Error::invalid_request(message));
+    }
+    match consent_to(permissions)? == consent.to_ascii_lowercase() {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::Conflict,
+            "The schema was changed since these permissions were shown, and they would now be about other fields. Inspect the file \
+             again, and consent to what it asks for now.",
+        )),
+    }
 }
 
 /// Whether a resource has the name of an object, also if the object does not exist.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::conditions::shown;
+use super::conditions::{consent_to, shown};
 use super::consent::NewPermissions;
 use super::differences::{Difference, differences};
 use super::install::{check_beside_others, check_secrets};
@@ -29,6 +29,10 @@ use crate::state::manifest::{Instances, Manifest, Permissions};
 pub struct Inspection {
     manifest: Manifest,
     permissions: Permissions,
+    /// An install with this text as `consent` fails if a name in the permissions means another field by then. Null if the
+    /// permissions cannot be resolved.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    consent: Option<String>,
     /// The reuse of instances that would take effect; null if each call would get a new instance.
     instances: Option<Instances>,
     size_bytes: usize,
@@ -118,6 +122,7 @@ impl App {
         Ok(Inspection {
             instances: manifest.instances_in_effect(),
             manifest: manifest.without_header_values(),
+            consent: if is_refused { None } else { Some(consent_to(&asked.permissions)?) },
             permissions: if is_refused { manifest.permissions } else { shown(&registry, &asked.permissions) },
             size_bytes: size,
             sha256: digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned(),

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::conditions::shown;
+use super::conditions::{check_consent_to, consent_to, shown};
 use super::consent::NewPermissions;
 use super::names::check_actions;
 use super::{AuditedBlock, BlockAnswer};
@@ -27,7 +27,7 @@ use crate::state::manifest::{Manifest, Permissions, Requires};
 use crate::state::routing::is_built_in;
 
 /// The options of an install.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct InstallOptions {
     /// Report what the block would get, and install nothing.
     pub dry_run: bool,
@@ -35,6 +35,8 @@ pub struct InstallOptions {
     pub upgrade: bool,
     /// Consent to what an upgrade asks for in addition to the installed version.
     pub allow_new_permissions: bool,
+    /// The digest of the permissions that somebody consented to, as an inspection or a dry run returned it.
+    pub consent: Option<String>,
 }
 
 /// The result of an install or of a dry run.
@@ -55,6 +57,10 @@ pub struct Installed {
 #[schemars(rename = "SvcInstallReport", deny_unknown_fields)]
 pub struct InstallReport {
     permissions: Permissions,
+    /// What an install sends as `consent`, like that of an inspection. It is only there after a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    consent: Option<String>,
     webhooks: Vec<ReportedWebhook>,
     /// Warnings about topics whose object does not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -113,7 +119,7 @@ impl App {
     ///
     /// # Errors
     /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`. `forbidden` if the block asks for rights that the
-    /// installer lacks.
+    /// installer lacks. `conflict` if the permissions are not those of `consent`.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         // This check comes before the compilation, because the file may have arrived slowly and the caller may have lost rights
         // meanwhile.
@@ -144,6 +150,9 @@ impl App {
         };
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
+        if let Some(consent) = &options.consent {
+            check_consent_to(&manifest.permissions, consent)?;
+        }
         let added = present.as_ref().map(|present| self.added_to(&present.manifest, &manifest)).unwrap_or_default();
         let asked_for = added.parts().join(", ");
         if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
@@ -158,6 +167,9 @@ impl App {
             return Ok(Installed { block: Some(self.shown_block(caller, same.name()).await?), report, is_new });
         }
         let mut report = self.install_report(&manifest);
+        if options.dry_run {
+            report.consent = Some(consent_to(&manifest.permissions)?);
+        }
         let change = self.change(caller, manifest, digest, Some(file), present.as_deref(), schema)?;
         if options.dry_run {
             let receiver =
@@ -171,13 +183,14 @@ impl App {
         Ok(Installed { block: Some(block), report, is_new })
     }
 
-    /// The report, without its `webhooks`, which are added later. Its warnings are about topics that match nothing at this
-    /// moment.
+    /// The report, without its `webhooks` and `consent`, which are added later. Its warnings are about topics that match nothing
+    /// at this moment.
     fn install_report(&self, manifest: &Manifest) -> InstallReport {
         let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
         let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
         InstallReport {
             permissions: shown(&self.registry(), &manifest.permissions),
+            consent: None,
             webhooks: Vec::new(),
             warnings: self.warnings_of_topics(topics),
             new_permissions: None,

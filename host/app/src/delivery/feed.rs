@@ -20,7 +20,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::caller::Caller;
 use crate::delivery::ledger::Unknown;
-use crate::delivery::shown::{EarlyDecision, decide_early, is_of_links};
+use crate::delivery::shown::{EarlyDecision, decide_early};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
@@ -220,7 +220,7 @@ impl FeedReader {
                 continue;
             }
             if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
-                && (decide_early(caller, event.object.as_deref(), event.owner.as_deref()) != EarlyDecision::Nothing
+                && (decide_early(caller, &event.topic, event.object.as_deref(), event.owner.as_deref()) != EarlyDecision::Nothing
                     || !is_current())
             {
                 return Some(Step::Event(event));
@@ -346,13 +346,8 @@ const PAYLOADS_READ_MAX: usize = 2_000;
 /// The number of events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
-/// The decision on an event before its payload is read. Events of links only list the targets that can be read, so their payload
-/// decides too.
 fn decide_head_early(caller: &Caller, head: &EventHead) -> EarlyDecision {
-    match decide_early(caller, head.object.as_deref(), head.owner.as_deref()) {
-        EarlyDecision::Whole if is_of_links(&head.topic) && !caller.holds("*", Action::Read) => EarlyDecision::Unknown,
-        decision => decision,
-    }
+    decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref())
 }
 
 impl App {

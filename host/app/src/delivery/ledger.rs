@@ -20,7 +20,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
-use crate::delivery::shown::{EarlyDecision, decide_early};
+use crate::delivery::shown::{EarlyDecision, decide_early, reads_all, topics_of_links};
 use crate::outbox::audit::{Act, AuditAction, Auditor};
 use crate::records::read::page_json;
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
@@ -35,8 +35,8 @@ const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub const RESETS_MAX: u64 = 1_000_000;
 /// The number of dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
-/// The maximum number of entries that one list looks at if the payload of an event decides whether its entries are shown.
-const ENTRIES_BY_PAYLOAD_MAX: i64 = 500;
+/// The maximum number of events that one request looks at because their payloads decide whether their entries are shown.
+const EVENTS_BY_PAYLOAD_MAX: i64 = 500;
 /// The maximum length of the stored error text, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -336,65 +336,60 @@ impl App {
     }
 
     /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows its event's subject and the receiver's
-    /// response. So a caller sees it only if they may see the event.
+    /// response. So a caller sees it only if they may see a part of the event.
     ///
     /// # Errors
     /// `invalid_request` for an unknown status.
     pub async fn list_deliveries(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = checked(filter)?;
-        let visible = self.visible_events(caller, Unknown::LeftOut);
-        let with_unknown = self.visible_events(caller, Unknown::Included);
-        if with_unknown != visible {
-            return self.list_by_payload(caller, filter, with_unknown, paging).await;
-        }
+        let permit = Arc::new(self.scan_permit(caller).await?);
+        let visible = self.events_with_entries(caller, &permit, &filter).await?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
         let (rows, total) = self
-            .scan(caller, move |connection| {
+            .scan_in(caller, permit, move |connection| {
                 Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), limit, offset).await?) })
             })
             .await?;
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// Does the same for a caller whose rights depend on the payloads of events. It looks only at the newest entries. The total
-    /// counts only those of them that are shown.
-    async fn list_by_payload(
+    /// The events whose entries a request of the ledger shows. `None` if the caller sees all events. If the payload of an event
+    /// decides, the event must be among the newest [`EVENTS_BY_PAYLOAD_MAX`] of these that have an entry for the filter.
+    async fn events_with_entries(
         &self,
         caller: &Caller,
-        filter: LedgerFilter,
-        visible: Option<VisibleEvents>,
-        paging: Paging,
-    ) -> Result<String> {
-        let (rows, _) = self
-            .scan(caller, move |connection| {
-                Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), ENTRIES_BY_PAYLOAD_MAX, 0).await?) })
+        permit: &Arc<ScanPermit>,
+        filter: &LedgerFilter,
+    ) -> Result<Option<VisibleEvents>> {
+        let visible = self.visible_events(caller, Unknown::LeftOut);
+        let (Some(mut visible), Some(possible)) = (visible, self.visible_events(caller, Unknown::Included)) else {
+            return Ok(None);
+        };
+        if possible.objects.is_empty() && possible.own_objects.is_empty() {
+            return Ok(Some(visible));
+        }
+        let (filter, certain) = (filter.clone(), visible.clone());
+        let pages = self
+            .scan_in(caller, Arc::clone(permit), move |connection| {
+                Box::pin(async move { Ok(connection.events_between(&filter, &certain, &possible, EVENTS_BY_PAYLOAD_MAX).await?) })
             })
             .await?;
-        let mut shown: Vec<DeliveryAnswer> = Vec::new();
-        // The entries of one event follow each other.
-        let mut previous: Option<(String, bool)> = None;
-        for row in rows {
-            let is_shown = match previous.take().filter(|(event_id, _)| *event_id == row.event_id) {
-                Some((_, is_shown)) => is_shown,
-                None => self.shows_entry(caller, &row).await?,
-            };
-            previous = Some((row.event_id.clone(), is_shown));
-            if is_shown {
-                shown.push(DeliveryAnswer::from(row));
-            }
+        for page in pages {
+            let events = self
+                .scan_in(caller, Arc::clone(permit), move |connection| {
+                    Box::pin(async move { Ok(connection.events(page).await?) })
+                })
+                .await?;
+            visible.further.extend(self.shown_among(caller, permit, &events).await?);
         }
-        let total = i64::try_from(shown.len()).unwrap_or(i64::MAX);
-        let window = paging.offset..paging.offset + paging.limit;
-        let page: Vec<DeliveryAnswer> =
-            (0_u64..).zip(shown).filter(|(place, _)| window.contains(place)).map(|(_, entry)| entry).collect();
-        Ok(page_json(&page, paging, total))
+        Ok(Some(visible))
     }
 
     /// Whether the caller is shown something of the event of an entry.
     async fn shows_entry(&self, caller: &Caller, row: &LedgerRow) -> Result<bool> {
-        Ok(match decide_early(caller, row.object.as_deref(), row.owner.as_deref()) {
+        Ok(match decide_early(caller, &row.topic, row.object.as_deref(), row.owner.as_deref()) {
             EarlyDecision::Whole => true,
             EarlyDecision::Nothing => false,
             EarlyDecision::Unknown => self.visible_event(caller, &row.event_id).await?.is_some(),
@@ -437,9 +432,10 @@ impl App {
     pub async fn count_deliveries(&self, caller: &Caller, filter: LedgerFilter) -> Result<Vec<DeliveryCounts>> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = checked(filter)?;
-        let visible = self.visible_events(caller, Unknown::LeftOut);
+        let permit = Arc::new(self.scan_permit(caller).await?);
+        let visible = self.events_with_entries(caller, &permit, &filter).await?;
         let counts = self
-            .scan(caller, move |connection| {
+            .scan_in(caller, permit, move |connection| {
                 Box::pin(async move { Ok(connection.ledger_counts(&filter, visible.as_ref()).await?) })
             })
             .await?;
@@ -448,7 +444,7 @@ impl App {
 
     /// The decision of [`decide_early`] as a condition on stored events. `None` if the caller sees all events.
     pub(crate) fn visible_events(&self, caller: &Caller, unknown: Unknown) -> Option<VisibleEvents> {
-        if caller.holds("*", Action::Read) {
+        if reads_all(caller) {
             return None;
         }
         let registry = self.registry();
@@ -464,6 +460,10 @@ impl App {
                 Owners::One(owner) => visible.own_objects.entry(owner.to_owned()).or_default().push(name),
                 Owners::Nobody => {}
             }
+        }
+        if unknown == Unknown::LeftOut {
+            let objects = visible.objects.iter().chain(visible.own_objects.values().flatten());
+            visible.excepted = objects.flat_map(|object| topics_of_links(object)).collect();
         }
         Some(visible)
     }
@@ -493,11 +493,13 @@ impl App {
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
-                    let is_seen = |entry: &LedgerRow| match decide_early(&caller, entry.object.as_deref(), entry.owner.as_deref())
-                    {
-                        EarlyDecision::Whole => true,
-                        EarlyDecision::Unknown => is_shown,
-                        EarlyDecision::Nothing => false,
+                    let is_seen = |entry: &LedgerRow| {
+                        let (object, owner) = (entry.object.as_deref(), entry.owner.as_deref());
+                        match decide_early(&caller, &entry.topic, object, owner) {
+                            EarlyDecision::Whole => true,
+                            EarlyDecision::Unknown => is_shown,
+                            EarlyDecision::Nothing => false,
+                        }
                     };
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;
@@ -536,9 +538,10 @@ impl App {
         }
         let mut act = Some(DeadRetry { auditor: self.auditor(caller), asked: asked(&filter) });
         let filter = checked(filter)?;
-        let visible = self.visible_events(caller, Unknown::LeftOut);
-        let sought = (&filter, visible.as_ref());
         let permit = Arc::new(self.scan_permit(caller).await?);
+        let dead = LedgerFilter { is_dead: Some(true), ..filter.clone() };
+        let visible = self.events_with_entries(caller, &permit, &dead).await?;
+        let sought = (&filter, visible.as_ref());
         if let Some(consumer) = filter.consumer.clone() {
             return self.retry_dead_of_group(caller, &permit, sought, (&consumer, RESETS_MAX), &mut act).await;
         }

@@ -77,15 +77,34 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// Whether an event reports that links were made or removed.
-pub(crate) fn is_of_links(topic: &str) -> bool {
-    topic.starts_with("data.")
-        && [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
+/// The changes of a record whose events report that links were made or removed.
+const OF_LINKS: [RecordOp; 2] = [RecordOp::Linked, RecordOp::Unlinked];
+
+fn is_of_links(topic: &str) -> bool {
+    topic.starts_with("data.") && OF_LINKS.iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
 }
 
-/// The decision on an event for `caller`, by its object and the creator of its record alone. `data.<object>.…` needs read on the
-/// object, and all other topics need read on `events`.
-pub(crate) fn decide_early(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
+/// The topics of an object's events that [`decide_early`] may leave undecided although the caller can read their records.
+pub(crate) fn topics_of_links(object: &str) -> [String; 2] {
+    OF_LINKS.map(|op| op.topic(object))
+}
+
+/// The decision on an event for `caller` before its payload is read. `data.<object>.…` needs read on the object, and all other
+/// topics need read on `events`. Events of links only list the targets that can be read, so their payload decides too.
+pub(crate) fn decide_early(caller: &Caller, topic: &str, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
+    match decide_record(caller, object, owner) {
+        EarlyDecision::Whole if is_of_links(topic) && !reads_all(caller) => EarlyDecision::Unknown,
+        decision => decision,
+    }
+}
+
+/// Whether the caller can read every record of every object, also of those that no longer exist.
+pub(crate) fn reads_all(caller: &Caller) -> bool {
+    caller.holds("*", Action::Read)
+}
+
+/// The decision by the object and the creator of the event's record alone.
+fn decide_record(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> EarlyDecision {
     let Some(object) = object else {
         return if caller.holds(Resource::Events, Action::Read) { EarlyDecision::Whole } else { EarlyDecision::Nothing };
     };
@@ -100,8 +119,7 @@ pub(crate) fn decide_early(caller: &Caller, object: Option<&str>, owner: Option<
 
 /// Whether `caller` is shown all parts of an event, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
-    decide_early(caller, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole
-        && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
+    decide_early(caller, &event.topic, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole
 }
 
 impl App {
@@ -110,7 +128,7 @@ impl App {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
-        Onlooker { app: self, caller, permit: None, live: None, wait: EventWait::default() }.shown_of(event).await
+        Onlooker { app: self, caller, permit: None, live: None, wait: EventWait::default(), rows: None }.shown_of(event).await
     }
 
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
@@ -124,7 +142,7 @@ impl App {
         permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default() };
+        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default(), rows: None };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
@@ -138,8 +156,32 @@ impl App {
         caller: &Caller,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: EventWait::default() };
+        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: EventWait::default(), rows: None };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
+    }
+
+    /// The numbers of those events of which `caller` is shown something. The rows that decide about events of links are read for
+    /// all of these events at once.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn shown_among(
+        &self,
+        caller: &Caller,
+        permit: &Arc<ScanPermit>,
+        events: &[Arc<CommittedEvent>],
+    ) -> Result<Vec<i64>> {
+        let onlooker = Onlooker { app: self, caller, permit: Some(permit), live: None, wait: EventWait::default(), rows: None };
+        let rows = onlooker.rows_of_links(events).await?;
+        let mut shown = Vec::new();
+        for event in events {
+            let (permit, rows) = (Some(permit), Some(&rows));
+            let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default(), rows };
+            if !matches!(onlooker.shown_of(EventView::of_committed(event)).await?, VisibleParts::Nothing) {
+                shown.push(event.seq);
+            }
+        }
+        Ok(shown)
     }
 }
 
@@ -153,6 +195,44 @@ fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<Co
             let (object, owner) = (event.object.clone(), event.owner.clone());
             Some(Arc::new(CommittedEvent::new(event.seq, &text, object, owner, event.depth)))
         }
+    }
+}
+
+/// The maximum number of rows that are looked up at once for several events.
+const ROWS_AT_ONCE: usize = 1_000;
+
+/// Rows of an object, and the scope within which the caller sees them.
+struct Lookup {
+    object: Arc<Object>,
+    scope: Scope,
+    ids: Vec<Uuid>,
+}
+
+/// The rows that decide about an event of links.
+struct LinkRows {
+    /// The record. `None` if the caller reads every record.
+    record: Option<Lookup>,
+    /// The targets. `None` if the caller reads every possible target.
+    targets: Option<Lookup>,
+    /// The ids of the targets as the event has them.
+    target_ids: Vec<String>,
+}
+
+/// The rows that a caller sees of those that decide about several events.
+struct SeenRows {
+    /// The version of the schema on which they were looked up.
+    schema: i64,
+    /// The rows that were looked up, and those of them that the caller sees.
+    known: Vec<(Lookup, HashSet<Uuid>)>,
+}
+
+impl SeenRows {
+    /// The rows that the caller sees. `None` if some of them were not looked up.
+    fn of(&self, registry: &Registry, lookup: &Lookup) -> Option<HashSet<Uuid>> {
+        let is_same = |known: &Lookup| known.object.id == lookup.object.id && known.scope == lookup.scope;
+        let (known, seen) = self.known.iter().find(|(known, _)| self.schema == registry.version && is_same(known))?;
+        let are_known = lookup.ids.iter().all(|id| known.ids.binary_search(id).is_ok());
+        are_known.then(|| lookup.ids.iter().copied().filter(|id| seen.contains(id)).collect())
     }
 }
 
@@ -173,88 +253,135 @@ struct Onlooker<'a> {
     live: Option<&'a CommittedEvent>,
     /// How long the caller may still wait for the streams of others.
     wait: EventWait,
+    /// Rows that were already looked up.
+    rows: Option<&'a SeenRows>,
 }
 
 impl Onlooker<'_> {
     async fn shown_of(&self, event: EventView<'_>) -> Result<VisibleParts> {
         let (app, caller) = (self.app, self.caller);
-        let decision = decide_early(caller, event.object, event.owner);
-        match decision {
+        match decide_early(caller, event.topic, event.object, event.owner) {
             EarlyDecision::Nothing => return Ok(VisibleParts::Nothing),
-            EarlyDecision::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => {
-                return Ok(VisibleParts::Whole);
-            }
-            EarlyDecision::Whole | EarlyDecision::Unknown => {}
+            EarlyDecision::Whole => return Ok(VisibleParts::Whole),
+            EarlyDecision::Unknown => {}
         }
         let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(VisibleParts::Nothing) };
         let payload = &payload;
         app.on_schema(caller, |registry| async move {
+            if is_of_links(event.topic) {
+                return match self.link_rows(&registry, event, payload)? {
+                    Some(rows) => self.shown_links(&registry, payload, rows).await,
+                    None => Ok(VisibleParts::Nothing),
+                };
+            }
             let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
             let access = caller.access_to(&app.grant_context(&registry), name, Action::Read)?;
-            match is_of_links(event.topic) {
-                true if decision == EarlyDecision::Whole => self.shown_targets(&registry, payload).await,
-                true => {
-                    let scope = match access.seen() {
-                        None => access.scope().clone(),
-                        Some(seen) => {
-                            let known = app.known_to(caller, &registry);
-                            let key: Option<String> = member(payload, "relationship");
-                            let relation = key.and_then(|key| known.relation(name, &key).cloned());
-                            let Some(relation) = relation else { return Ok(VisibleParts::Nothing) };
-                            seen.rows_with_links(relation.shape)
-                        }
-                    };
-                    self.shown_links(&registry, object, &scope, payload).await
-                }
-                false => self.shown_images(&registry, object, &access, payload).await,
-            }
+            self.shown_images(&registry, object, &access, payload).await
         })
         .await
     }
 
-    /// An event of links needs read on the record as it is now, and lists the targets that can be read now.
-    async fn shown_links(
-        &self,
-        registry: &Registry,
-        object: &Arc<Object>,
-        scope: &Scope,
-        payload: &Members,
-    ) -> Result<VisibleParts> {
-        if *scope == Scope::All {
+    /// The rows that decide about an event of links: it needs read on the record as it is now, and lists the targets that can be
+    /// read now. `None` if no part is shown, whatever the rows are.
+    fn link_rows(&self, registry: &Arc<Registry>, event: EventView<'_>, payload: &Members) -> Result<Option<LinkRows>> {
+        let (app, caller) = (self.app, self.caller);
+        let Some(object) = event.object.and_then(|name| registry.object(name)) else { return Ok(None) };
+        let grant_context = app.grant_context(registry);
+        let scope = match decide_record(caller, event.object, event.owner) {
+            EarlyDecision::Whole => Scope::All,
+            EarlyDecision::Nothing | EarlyDecision::Unknown => {
+                let access = caller.access_to(&grant_context, object.name(), Action::Read)?;
+                match access.seen() {
+                    None => access.scope().clone(),
+                    Some(seen) => {
+                        let known = app.known_to(caller, registry);
+                        let key: Option<String> = member(payload, "relationship");
+                        let relation = key.and_then(|key| known.relation(object.name(), &key).cloned());
+                        let Some(relation) = relation else { return Ok(None) };
+                        seen.rows_with_links(relation.shape)
+                    }
+                }
+            }
+        };
+        let record = match scope {
             // The record may have been deleted, so it is not looked up.
-            return self.shown_targets(registry, payload).await;
-        }
-        let id: Option<String> = member(payload, "id");
-        let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(VisibleParts::Nothing) };
-        match self.seen(registry, object, scope, vec![id]).await?.is_empty() {
-            true => Ok(VisibleParts::Nothing),
-            false => self.shown_targets(registry, payload).await,
-        }
-    }
-
-    async fn seen(&self, registry: &Registry, object: &Arc<Object>, scope: &Scope, ids: Vec<Uuid>) -> Result<HashSet<Uuid>> {
-        self.app.seen(self.caller, self.permit, registry, object, scope, ids).await
-    }
-
-    /// For an event of links whose record the caller can read: the targets that the caller can read now.
-    async fn shown_targets(&self, registry: &Registry, payload: &Members) -> Result<VisibleParts> {
-        let (target, texts): (Option<String>, Option<Vec<String>>) =
+            Scope::All => None,
+            scope => {
+                let id: Option<String> = member(payload, "id");
+                let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(None) };
+                Some(Lookup { object: Arc::clone(object), scope, ids: vec![id] })
+            }
+        };
+        let (target, target_ids): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
-        let (Some(target), Some(texts)) = (target, texts) else { return Ok(VisibleParts::Nothing) };
-        let Ok(reads) = self.caller.access_to(&self.app.grant_context(registry), &target, Action::Read) else {
+        let (Some(target), Some(target_ids)) = (target, target_ids) else { return Ok(None) };
+        let Ok(reads) = caller.access_to(&grant_context, &target, Action::Read) else { return Ok(None) };
+        let target = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All);
+        let targets = target.map(|target| {
+            let ids = target_ids.iter().filter_map(|id| record_id(id)).collect();
+            Lookup { object: Arc::clone(target), scope: reads.scope().clone(), ids }
+        });
+        Ok(Some(LinkRows { record, targets, target_ids }))
+    }
+
+    async fn shown_links(&self, registry: &Registry, payload: &Members, rows: LinkRows) -> Result<VisibleParts> {
+        let LinkRows { record, targets, target_ids } = rows;
+        if let Some(record) = record
+            && self.seen(registry, record).await?.is_empty()
+        {
             return Ok(VisibleParts::Nothing);
-        };
-        let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else {
-            return Ok(VisibleParts::Whole);
-        };
-        let ids: Vec<Uuid> = texts.iter().filter_map(|id| record_id(id)).collect();
-        let seen = self.seen(registry, target, reads.scope(), ids).await?;
-        let shown: Vec<&String> = texts.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
+        }
+        let Some(targets) = targets else { return Ok(VisibleParts::Whole) };
+        let seen = self.seen(registry, targets).await?;
+        let shown: Vec<&String> = target_ids.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
         Ok(match shown.len() {
             0 => VisibleParts::Nothing,
-            some if some == texts.len() => VisibleParts::Whole,
+            some if some == target_ids.len() => VisibleParts::Whole,
             _ => VisibleParts::Cut(with(payload, &[("targetIds", serde_json::to_string(&shown).map_err(Error::internal)?)])),
         })
+    }
+
+    /// The rows of a lookup that the caller sees.
+    async fn seen(&self, registry: &Registry, lookup: Lookup) -> Result<HashSet<Uuid>> {
+        if let Some(seen) = self.rows.and_then(|rows| rows.of(registry, &lookup)) {
+            return Ok(seen);
+        }
+        let Lookup { object, scope, ids } = lookup;
+        self.app.seen(self.caller, self.permit, registry, &object, &scope, ids).await
+    }
+
+    /// Looks up the rows that decide about those of the events that are of links.
+    async fn rows_of_links(&self, events: &[Arc<CommittedEvent>]) -> Result<SeenRows> {
+        let (app, caller) = (self.app, self.caller);
+        app.on_schema(caller, |registry| async move {
+            let mut lookups: Vec<Lookup> = Vec::new();
+            for event in events.iter().filter(|event| is_of_links(&event.topic)) {
+                let view = EventView::of_committed(event);
+                let is_undecided = decide_early(caller, view.topic, view.object, view.owner) == EarlyDecision::Unknown;
+                let Some(payload) = parse_members(view.payload).ok().filter(|_| is_undecided) else { continue };
+                let Some(LinkRows { record, targets, .. }) = self.link_rows(&registry, view, &payload)? else { continue };
+                for lookup in record.into_iter().chain(targets) {
+                    let is_same = |known: &&mut Lookup| known.object.id == lookup.object.id && known.scope == lookup.scope;
+                    match lookups.iter_mut().find(is_same) {
+                        Some(known) => known.ids.extend(lookup.ids),
+                        None => lookups.push(lookup),
+                    }
+                }
+            }
+            let mut known = Vec::with_capacity(lookups.len());
+            for mut lookup in lookups {
+                lookup.ids.sort_unstable();
+                lookup.ids.dedup();
+                let mut seen = HashSet::new();
+                for ids in lookup.ids.chunks(ROWS_AT_ONCE) {
+                    let Lookup { object, scope, .. } = &lookup;
+                    seen.extend(app.seen(caller, self.permit, &registry, object, scope, ids.to_vec()).await?);
+                }
+                known.push((lookup, seen));
+            }
+            Ok(SeenRows { schema: registry.version, known })
+        })
+        .await
     }
 
     async fn shown_images(

@@ -12,7 +12,7 @@ use blockbase_query::{
     Access, Action, AggregateRequest, Bounds, Dialect, GrantContext, ListParameter, ListRequest, Paging, Reading, Related, Scope,
     Where, expand, sql,
 };
-use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, USERS, excerpt, json};
 use blockbase_store::{Connection, Cost, Read, Record, RecordsMax};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -381,9 +381,9 @@ fn leave_out_links(caller: &Caller, grant_context: &GrantContext<'_>, owner: &st
 }
 
 /// Whether the caller may know of a relation. A record shows its own foreign keys in any case. A relation from other records, or
-/// through links, would reveal that the other object exists.
+/// through links, would reveal that the other object exists. Everybody knows that there are users.
 fn is_shown(caller: &Caller, relation: &Relation) -> bool {
-    matches!(relation.shape, RelationShape::Forward { .. }) || caller.knows(&relation.related)
+    matches!(relation.shape, RelationShape::Forward { .. }) || relation.related == USERS || caller.knows(&relation.related)
 }
 
 fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Vec<String> {

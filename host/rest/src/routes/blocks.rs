@@ -69,11 +69,12 @@ pub(crate) async fn install(
     request: Request,
 ) -> Result<Response, ApiError> {
     body::expect_media_type(&headers, "application/wasm")?;
-    query.only(&["dryRun", "upgrade", "allowNewPermissions"])?;
+    query.only(&["dryRun", "upgrade", "allowNewPermissions", "consent"])?;
     let options = InstallOptions {
         dry_run: query.flag("dryRun")?,
         upgrade: query.flag("upgrade")?,
         allow_new_permissions: query.flag("allowNewPermissions")?,
+        consent: query.given("consent")?,
     };
     let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
     let installed = state.app.install_block(&caller, file, options).await?;
@@ -294,6 +295,12 @@ pub(crate) fn describe(paths: &mut Paths) {
                 "Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 \
                     `new_permissions` lists them.",
                 json!({ "type": "boolean" }),
+            ),
+            query_parameter(
+                "consent",
+                "The `consent` of an inspection or of a dry run. If a name in the block's conditions or lists of fields means \
+                    another field by now, the answer is 409 `conflict`.",
+                json!({ "type": "string", "pattern": "^[0-9a-fA-F]{64}$" }),
             ),
         ])
         .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))

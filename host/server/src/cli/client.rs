@@ -100,6 +100,11 @@ impl Api {
         self.send(Method::POST, &["blocks"], query, Some(("application/wasm", file.clone())))
     }
 
+    /// Describes a packed file. The server keeps the compiled file for a while, so an install that follows is fast.
+    pub(super) fn inspect(&self, file: &Bytes) -> Result<Reply, Problem> {
+        self.send(Method::POST, &["blocks", "inspect"], &[], Some(("application/wasm", file.clone())))
+    }
+
     /// Calls `/api/v1/<path>`. A response with an error status counts as a success here.
     pub(super) fn send(
         &self,

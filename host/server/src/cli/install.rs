@@ -107,15 +107,22 @@ pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Pr
 pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
     progress(COMPILING);
     // A dry run reports what the server would refuse before the question. Without a question, the install itself reports it.
-    if !yes {
-        expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?;
-    }
+    let planned = match yes {
+        true => None,
+        false => Some(expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?),
+    };
     show(package)?;
     if !confirmed("Grant this?", yes, WITHOUT_TERMINAL)? {
         return Err(Problem::Failed("Nothing was installed.".to_owned()));
     }
-    let answer = expect_new(&api.upload(&package.file, &[])?, package)?;
+    let consent = planned.as_ref().and_then(|planned| consent_of(&planned["report"]));
+    let answer = expect_new(&api.upload(&package.file, &consent.into_iter().collect::<Vec<_>>())?, package)?;
     report(api, package, &answer, "is installed", json)
+}
+
+/// The parameter with which an install fails if the shown names mean other fields by then. An older server has none.
+fn consent_of(shown: &Value) -> Option<(&str, &str)> {
+    Some(("consent", shown["consent"].as_str()?))
 }
 
 /// The body of a successful install. If the block is installed already, the error names the command that replaces it.
@@ -142,13 +149,18 @@ pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Re
     let mut reply = api.upload(&package.file, &[("upgrade", "true")])?;
     if asks_for_more(&reply) {
         note(&format!("{} asks for more than {before} has.", package.title()));
-        for line in new_permissions(&reply.json()?) {
+        let refusal = reply.json()?;
+        // The names that are shown and the consent have to be from the same moment.
+        let inspected = if yes { Value::Null } else { api.inspect(&package.file)?.data()? };
+        let shown = if inspected["newPermissions"].is_object() { &inspected } else { &refusal };
+        for line in new_permissions(shown, &refusal) {
             note(&line);
         }
         if !confirmed("Grant this too?", yes, WITHOUT_TERMINAL)? {
             return Err(Problem::Failed(format!("Nothing was changed; {before} goes on serving.")));
         }
-        reply = api.upload(&package.file, &[("upgrade", "true"), ("allowNewPermissions", "true")])?;
+        let allowed = [("upgrade", "true"), ("allowNewPermissions", "true")];
+        reply = api.upload(&package.file, &allowed.into_iter().chain(consent_of(&inspected)).collect::<Vec<_>>())?;
     }
     report(api, package, &reply.expect()?, &format!("is in the place of {before}"), json)
 }
@@ -157,9 +169,9 @@ fn asks_for_more(reply: &Reply) -> bool {
     reply.status == 409 && reply.code().as_deref() == Some("new_permissions")
 }
 
-/// The list `new_permissions` of the refusal. If the list is empty, the message, which has the same content.
-fn new_permissions(refusal: &Value) -> Vec<String> {
-    let lines = consent::additions(&refusal["newPermissions"]);
+/// The list `newPermissions` of an answer. If the list is empty, the message of the refusal, which has the same content.
+fn new_permissions(shown: &Value, refusal: &Value) -> Vec<String> {
+    let lines = consent::additions(&shown["newPermissions"]);
     match lines.is_empty() {
         true => vec![inert(refusal["message"].as_str().unwrap_or_default()).into_owned()],
         false => lines,

@@ -7,6 +7,7 @@ use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 use crate::connection::Connection;
 use crate::dialect_sql::{among, database_now};
 use crate::error::DbError;
+use crate::packing::{PAGE_BYTES_MAX, payload_bytes};
 use crate::row::Row;
 use crate::topic_match;
 
@@ -37,18 +38,32 @@ pub struct VisibleEvents {
     /// For each owner, the objects of which the caller may see that owner's records. There can be several owners: a key that is
     /// limited to its maker's rights can see the records of its user in one object, and those of its maker in another.
     pub own_objects: BTreeMap<String, Vec<String>>,
+    /// The topics whose events are not visible by their object and owner.
+    pub excepted: Vec<String>,
+    /// The numbers of further events that are visible.
+    pub further: Vec<i64>,
 }
 
 impl VisibleEvents {
     /// SQL for the condition on an event `e`.
     pub(crate) fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
         params.push(Param::TextList(Some(self.objects.clone())));
-        let mut reached = vec!["e.object IS NULL".to_owned(), among(dialect, "e.object", params.len())];
+        let mut of_records = vec![among(dialect, "e.object", params.len())];
         for (owner, objects) in &self.own_objects {
             params.push(Param::TextList(Some(objects.clone())));
             let own = among(dialect, "e.object", params.len());
             params.push(owner.clone().into());
-            reached.push(format!("({own} AND e.owner = ${})", params.len()));
+            of_records.push(format!("({own} AND e.owner = ${})", params.len()));
+        }
+        let mut of_records = of_records.join(" OR ");
+        if !self.excepted.is_empty() {
+            params.push(Param::TextList(Some(self.excepted.clone())));
+            of_records = format!("(({of_records}) AND NOT ({}))", among(dialect, "e.topic", params.len()));
+        }
+        let mut reached = vec!["e.object IS NULL".to_owned(), of_records];
+        if !self.further.is_empty() {
+            params.push(Param::IntegerList(self.further.clone()));
+            reached.push(among(dialect, "e.seq", params.len()));
         }
         format!("({})", reached.join(" OR "))
     }
@@ -83,6 +98,32 @@ impl LedgerFilter {
         }
         if let Some(visible) = visible {
             conditions.push(visible.condition(dialect, params));
+        }
+        conditions
+    }
+
+    /// SQL for the conditions on an entry `d` itself. The list is empty if all entries match.
+    fn of_entry(&self, params: &mut Vec<Param>) -> Vec<String> {
+        let mut conditions = Vec::new();
+        if let Some(consumer) = &self.consumer {
+            params.push(consumer.clone().into());
+            conditions.push(format!("d.consumer = ${}", params.len()));
+        }
+        // Each condition is written out as literal SQL, so that the index of failed deliveries can be used.
+        conditions.extend(self.status.as_deref().and_then(|status| match status {
+            "pending" => Some("d.status = 'pending'".to_owned()),
+            "delivered" => Some("d.status = 'delivered'".to_owned()),
+            "failed" => Some("d.status = 'failed'".to_owned()),
+            _ => None,
+        }));
+        match self.is_dead {
+            None => {}
+            Some(true) => conditions.push("d.status = 'failed' AND d.dead".to_owned()),
+            Some(false) => conditions.push("NOT d.dead".to_owned()),
+        }
+        if let Some(event_id) = &self.event_id {
+            params.push(event_id.clone().into());
+            conditions.push(format!("d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len()));
         }
         conditions
     }
@@ -132,26 +173,7 @@ impl Connection {
     ) -> Result<(Vec<LedgerRow>, i64), DbError> {
         let mut conditions = vec!["TRUE".to_owned()];
         let mut params: Vec<Param> = Vec::new();
-        if let Some(consumer) = &filter.consumer {
-            params.push(consumer.clone().into());
-            conditions.push(format!("d.consumer = ${}", params.len()));
-        }
-        // Each condition is written out as literal SQL, so that the index of failed deliveries can be used.
-        conditions.extend(filter.status.as_deref().and_then(|status| match status {
-            "pending" => Some("d.status = 'pending'".to_owned()),
-            "delivered" => Some("d.status = 'delivered'".to_owned()),
-            "failed" => Some("d.status = 'failed'".to_owned()),
-            _ => None,
-        }));
-        match filter.is_dead {
-            None => {}
-            Some(true) => conditions.push("d.status = 'failed' AND d.dead".to_owned()),
-            Some(false) => conditions.push("NOT d.dead".to_owned()),
-        }
-        if let Some(event_id) = &filter.event_id {
-            params.push(event_id.clone().into());
-            conditions.push(format!("d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len()));
-        }
+        conditions.extend(filter.of_entry(&mut params));
         let of_event = filter.of_event(visible, self.dialect(), &mut params);
         let table = match of_event.is_empty() {
             true => "svc_deliveries d",
@@ -171,6 +193,44 @@ impl Connection {
         );
         let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
+    }
+
+    /// The newest `limit` events with entries that match the filter, of those that are `possible` and not `visible`. The numbers
+    /// are divided into pages, so that the payloads of a page can be read at once.
+    pub async fn events_between(
+        &mut self,
+        filter: &LedgerFilter,
+        visible: &VisibleEvents,
+        possible: &VisibleEvents,
+        limit: i64,
+    ) -> Result<Vec<Vec<i64>>, DbError> {
+        let dialect = self.dialect();
+        let mut params: Vec<Param> = Vec::new();
+        let mut conditions = filter.of_entry(&mut params);
+        conditions.extend(filter.of_event(Some(possible), dialect, &mut params));
+        conditions.push(format!("NOT coalesce({}, FALSE)", visible.condition(dialect, &mut params)));
+        params.push(limit.into());
+        let sql = format!(
+            "SELECT e.seq, {} FROM (SELECT DISTINCT d.event_seq FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
+             WHERE {} ORDER BY d.event_seq DESC LIMIT ${}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq DESC",
+            payload_bytes!(),
+            conditions.join(" AND "),
+            params.len(),
+        );
+        let mut pages: Vec<Vec<i64>> = Vec::new();
+        let mut bytes_left = 0;
+        for row in self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await? {
+            let (seq, bytes) = (row.integer(0)?, row.integer(1)?);
+            match pages.last_mut().filter(|_| bytes <= bytes_left) {
+                Some(page) => page.push(seq),
+                None => {
+                    pages.push(vec![seq]);
+                    bytes_left = PAGE_BYTES_MAX;
+                }
+            }
+            bytes_left -= bytes;
+        }
+        Ok(pages)
     }
 
     /// One entry of the ledger. No other transaction changes it until this one ends.

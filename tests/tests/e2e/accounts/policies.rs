@@ -351,6 +351,15 @@ on_both_engines! {
         make("mail", "mail@example.com").await;
         assert_eq!(titles(&mail, "").await, Vec::<String>::new());
         assert_eq!(mail.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 0);
+        let of_mail = json!({ "permissions": grant(json!({ "assignee": "$user.email" })) });
+        assert_eq!(admin.patch("/api/v1/roles/mail", of_mail).await.status, 200);
+        assert_eq!(titles(&mail, "").await, Vec::<String>::new());
+        // Once the address is verified, the next session has the value.
+        server.sql("UPDATE svc_users SET email_verified = TRUE WHERE email = 'mail@example.com'").await;
+        let person = json!({ "email": "mail@example.com", "password": "correct horse battery" });
+        let session = server.call("POST", "/api/auth/sign-in/email", Some(person)).await.json();
+        let verified = server.with_token(session["token"].as_str().unwrap().to_owned());
+        assert_eq!(titles(&verified, "").await, ["mail"]);
         let (named, _) = of("named", json!({ "assignee": { "in": "$user.roles" } })).await;
         make("by role", "named").await;
         assert_eq!(titles(&named, "").await, ["by role"]);

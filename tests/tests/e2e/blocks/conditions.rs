@@ -168,6 +168,71 @@ on_both_engines! {
         assert_eq!(titles(&ann).await, ["a"]);
     }
 
+    async fn nobody_consents_to_names_that_mean_other_fields_by_then(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let rename = async |from: &str, to: &str| {
+            let renamed = admin.patch(&format!("/api/v1/objects/task/fields/{from}"), json!({ "name": to })).await;
+            assert_eq!(renamed.status, 200, "{from}: {}", renamed.text);
+        };
+        // The two fields exchange their names.
+        let exchange = async || {
+            for (from, to) in [("title", "between"), ("assignee", "title"), ("between", "assignee")] {
+                rename(from, to).await;
+            }
+        };
+        let inspection = async |file: &[u8]| {
+            let request = admin.request("POST", "/api/v1/blocks/inspect").header("content-type", "application/wasm");
+            let seen = admin.server.send(request.timeout(std::time::Duration::from_secs(300)).body(file.to_vec())).await.data();
+            assert_eq!(seen["problems"], json!([]), "{seen}");
+            seen
+        };
+        let consent = |shown: &Value| shown["consent"].as_str().unwrap().to_owned();
+        let asks = [
+            json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["title", "state"] } }]),
+            json!([{ "resource": "task", "actions": ["create"], "check": { "title": { "neq": "a" } } }]),
+            json!([{ "resource": "member", "actions": ["read"], "where": { "team": { "task_by_team": { "some": { "title": "a" } } } } }]),
+        ];
+        for ask in asks {
+            let file = version("1.0.0", ask.clone()).await;
+            let shown = inspection(&file).await;
+            assert_eq!(shown["permissions"]["data"], ask);
+            let shown = consent(&shown);
+            let planned = admin.install("?dryRun=true", file.clone()).await.json();
+            assert_eq!(consent(&planned["report"]), shown);
+            exchange().await;
+            let install = format!("?consent={shown}");
+            let refused = admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+            assert!(refused["message"].as_str().unwrap().contains("schema was changed"), "{refused}");
+            admin.install(&format!("{install}&dryRun=true"), file.clone()).await.expect_error(409, "conflict");
+            admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+            admin.install("?consent=yes", file.clone()).await.expect_error(400, "invalid_request");
+            // With the names as they were, the consent is about the same fields again. Other changes of the schema do not matter.
+            exchange().await;
+            rename("points", "weight").await;
+            let installed = admin.install(&install, file).await;
+            assert_eq!(installed.status, 201, "{ask}: {}", installed.text);
+            assert!(installed.json()["report"].get("consent").is_none(), "{}", installed.text);
+            assert_eq!(admin.delete("/api/v1/blocks/reach").await.status, 204);
+            rename("weight", "points").await;
+        }
+
+        // An upgrade is the same.
+        let first = json!({ "resource": "task", "actions": ["read"], "where": { "title": "a" } });
+        assert_eq!(installed(&admin, "", json!([first])).await.status, 201);
+        let more = json!({ "resource": "task", "actions": ["read", "update"], "where": { "assignee": "b" } });
+        let next = version("1.1.0", json!([first, more])).await;
+        let shown = inspection(&next).await;
+        assert_eq!(shown["newPermissions"]["data"], json!([more]), "{shown}");
+        let upgrade = format!("?upgrade=true&allowNewPermissions=true&consent={}", consent(&shown));
+        exchange().await;
+        admin.install(&upgrade, next.clone()).await.expect_error(409, "conflict");
+        assert_eq!(admin.get("/api/v1/blocks/reach").await.data()["version"], "1.0.0");
+        exchange().await;
+        let upgraded = admin.install(&upgrade, next).await;
+        assert_eq!((upgraded.status, &upgraded.data()["version"]), (200, &json!("1.1.0")), "{}", upgraded.text);
+    }
+
     async fn a_list_that_names_what_is_gone_is_no_consent(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -357,6 +357,39 @@ on_both_engines! {
         one.expect_error(409, "conflict");
     }
 
+    async fn entries_that_need_a_look_at_a_payload_do_not_displace_others(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        subscribe(&admin, "many", "data.task.#").await;
+        // Newer than the events of records are many events of links, whose payloads show no target.
+        insert_events(&server, 1_000, 30, "'event-' || n, 'data.task.created', 'task', 'r' || n, NULL").await;
+        let topic = "CASE WHEN n % 2 = 0 THEN 'data.task.linked' ELSE 'data.task.unlinked' END";
+        insert_events(&server, 2_000, 700, &format!("'event-' || n, {topic}, 'task', 'r' || n, NULL")).await;
+        insert_deliveries(&server, "many", 1_000, 30, DEAD).await;
+        insert_deliveries(&server, "many", 2_000, 700, DEAD).await;
+        let of_events = json!({ "resource": "events", "actions": ["read", "update"] });
+        let all = json!([of_events, { "resource": "task", "actions": ["read"] }]);
+        let own = json!([of_events, { "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
+        let none = json!([of_events]);
+        let (all, own, none) = (key(&admin, "all", all).await, key(&admin, "own", own).await, key(&admin, "none", none).await);
+        for (who, expected) in [(&admin, 730), (&all, 30), (&own, 0), (&none, 0)] {
+            assert_eq!(total(who, "consumer=many").await, expected);
+            let dead: i64 = counts(who, "consumer=many").await.iter().map(|group| group["dead"].as_i64().unwrap()).sum();
+            assert_eq!(dead, expected);
+        }
+        let page = ledger(&all, "consumer=many&pageSize=10&page=3").await;
+        let ids: Vec<&str> = page.iter().map(|entry| entry["eventId"].as_str().unwrap()).collect();
+        assert_eq!((ids.len(), ids[0], ids[9]), (10, "event-1009", "event-1000"));
+        assert_eq!(all.get("/api/v1/events/deliveries/event-2000/many").await.status, 404);
+        assert_eq!(admin.get("/api/v1/events/deliveries/event-2000/many").await.status, 200);
+        // A retry makes only the shown entries due.
+        let retry = json!({ "dead": true, "consumer": "many" });
+        let retried = all.post("/api/v1/events/deliveries/retry", retry).await;
+        assert_eq!((retried.status, retried.data()), (202, json!({ "count": 30 })), "{}", retried.text);
+        assert_eq!(counts(&admin, "consumer=many").await[0]["dead"], 700);
+    }
+
     async fn nothing_is_tried_again_where_events_are_off(engine: Engine) {
         let server = quick(engine).env("SVC_EVENTS_ENABLED", "false").start().await;
         let admin = server.admin().await;

@@ -30,7 +30,7 @@ use self::grants::Caller;
 use self::mutations::Mutation;
 use self::reads::{Kind, Read};
 use self::subscription::Subscription;
-use self::worlds::{NAMES, Rules};
+use self::worlds::{NAMES, OBJECTS, Rules};
 use self::writes::{Answered, Emitted, Left, Write, placeholder};
 use crate::events::Stream;
 use crate::events::webhooks::quick;
@@ -204,8 +204,8 @@ impl Got {
 
 /// The records of each object, as the admin sees them, with their links.
 async fn shown_to_admin(server: &Server, token: &str) -> Vec<Vec<Value>> {
-    let lists = NAMES.iter().map(async |name| {
-        let path = format!("/api/v1/data/{name}?limit=100&expand=tags,marks,friends");
+    let lists = OBJECTS.iter().map(async |name| {
+        let path = format!("/api/v1/data/{name}?limit=100&expand=tags,marks,friends,watchers");
         let list = server.call_as(Some(token), "GET", &path, None).await.json();
         assert_eq!(list["pagination"]["hasNextPage"], false, "too many rows: {}", list["pagination"]);
         list["data"].as_array().expect("records").clone()
@@ -233,13 +233,13 @@ fn difference(state: &State, shown: &[Vec<Value>]) -> Option<String> {
         let ids: BTreeSet<&str> = records.iter().filter_map(|record| record["id"].as_str()).collect();
         let expected: BTreeSet<&str> = state.world.rows[object].iter().map(|row| row.id.as_str()).collect();
         if ids != expected {
-            return Some(format!("the rows of {}: expected {expected:?}\n  got      {ids:?}", NAMES[object]));
+            return Some(format!("the rows of {}: expected {expected:?}\n  got      {ids:?}", OBJECTS[object]));
         }
         for row in &state.world.rows[object] {
             let record = records.iter().find(|record| record["id"] == row.id.as_str())?;
             for (name, value) in &row.values {
                 if !["created_at", "updated_at"].contains(&name.as_str()) && record[name] != *value {
-                    return Some(format!("{name} of {} {}: expected {value}, got {}", NAMES[object], row.id, record[name]));
+                    return Some(format!("{name} of {} {}: expected {value}, got {}", OBJECTS[object], row.id, record[name]));
                 }
             }
             for end in state.world.ends(object).iter().filter(|end| state.world.relations[end.relation].is_links()) {
@@ -391,7 +391,7 @@ impl Run<'_> {
             .relations
             .iter()
             .map(|relation| {
-                format!("{} {}: {} -> {}", relation.kind, relation.name, NAMES[relation.source], NAMES[relation.target])
+                format!("{} {}: {} -> {}", relation.kind, relation.name, OBJECTS[relation.source], OBJECTS[relation.target])
             })
             .collect();
         format!(
@@ -399,7 +399,7 @@ impl Run<'_> {
             self.seed,
             self.server.engine(),
             caller.name,
-            NAMES[object],
+            OBJECTS[object],
             caller.grants_on(&self.state.world, object),
             caller.grants(&self.state.world),
         )
@@ -407,7 +407,7 @@ impl Run<'_> {
 
     /// Compares the response of a surface to a read with the reference. Returns the difference.
     async fn problem_of_read(&self, caller: &Caller, read: &Read, surface: usize) -> Option<String> {
-        let name = NAMES[read.object];
+        let name = OBJECTS[read.object];
         let expected = self.state.expected(caller, read);
         let is_open = caller.has_all_surfaces();
         match surface {
@@ -430,9 +430,9 @@ impl Run<'_> {
         let body = read.graphql(&self.state, caller)?;
         let got = self.graphql(caller, body.clone()).await;
         let name = match read.kind {
-            Kind::List => NAMES[read.object].to_owned(),
-            Kind::Get(_) => format!("{}_by_id", NAMES[read.object]),
-            Kind::Aggregate(..) => format!("{}_aggregate", NAMES[read.object]),
+            Kind::List => OBJECTS[read.object].to_owned(),
+            Kind::Get(_) => format!("{}_by_id", OBJECTS[read.object]),
+            Kind::Aggregate(..) => format!("{}_aggregate", OBJECTS[read.object]),
         };
         let data = &got.json["data"][&name];
         match expected {
@@ -460,7 +460,7 @@ impl Run<'_> {
 
     /// A block gets no warnings, and a missing record is not an error for it.
     async fn problem_of_block(&self, caller: &Caller, read: &Read, expected: &Expected) -> Option<String> {
-        let input = read.block(NAMES[read.object]);
+        let input = read.block(OBJECTS[read.object]);
         let answer = self.run_block(caller, input.clone()).await;
         if answer.status != 200 {
             return Some(format!("{input}\n  got      {} {}", answer.status, answer.json));
@@ -531,9 +531,9 @@ impl Run<'_> {
         }
         let problem = self.problem_of_read(caller, &read, surface).await;
         let request = if surface == 2 {
-            format!("{:?}", read.tool(NAMES[read.object]))
+            format!("{:?}", read.tool(OBJECTS[read.object]))
         } else {
-            format!("{:?}", read.rest(NAMES[read.object], surface == 1))
+            format!("{:?}", read.rest(OBJECTS[read.object], surface == 1))
         };
         let text = format!(
             "{}\n  surface {surface}: {request}\n  {}\n  rows: {}",
@@ -612,7 +612,8 @@ impl Run<'_> {
     fn rows(&self, write: &Write) -> String {
         let shown = format!("{write:?}");
         let rows = self.state.world.rows.iter().flatten().filter(|row| {
-            shown.contains(&row.id) || row.values["code"].as_str().is_some_and(|code| shown.contains(&format!("\"{code}\"")))
+            shown.contains(&row.id)
+                || row.values.get("code").and_then(Value::as_str).is_some_and(|code| shown.contains(&format!("\"{code}\"")))
         });
         rows.map(|row| format!("\n  row {}", json!(row.values))).collect()
     }

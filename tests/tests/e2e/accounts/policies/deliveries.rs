@@ -57,6 +57,120 @@ on_both_engines! {
     }
 }
 
+on_both_engines! {
+    async fn the_ledger_shows_the_entries_of_the_events_that_are_shown(engine: Engine) {
+        let server = quick(engine).start().await;
+        let receiver = Receiver::start().await;
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "open", "type": "boolean" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let (webhook, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.task.#"] })).await;
+        let (open, shut) = (admin.make("task", json!({ "open": true })).await, admin.make("task", json!({ "open": false })).await);
+        let (plain, secret) = (admin.make("label", json!({ "text": "plain" })).await, admin.make("label", json!({ "text": "secret" })).await);
+        let links = |task: &str| format!("{}/links/labels", path(task));
+        for (task, label) in [(&open, &plain), (&open, &secret), (&shut, &secret), (&shut, &plain)] {
+            assert_eq!(admin.post(&links(task), json!({ "ids": [label] })).await.status, 200);
+        }
+        assert_eq!(admin.delete_with(&links(&open), json!({ "ids": [secret] })).await.status, 200);
+        let group = format!("consumer=webhook:{webhook}");
+        let are_delivered =
+            |entries: &[Value]| entries.len() == 7 && entries.iter().all(|entry| entry["status"] == "delivered");
+        ledger_until(&admin, &group, are_delivered).await;
+
+        let events = json!({ "resource": "events", "actions": ["read", "update"] });
+        let of = |resource: &str, more: Value| {
+            let mut grant = json!({ "resource": resource, "actions": ["read"] });
+            grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            grant
+        };
+        let not_secret = json!({ "where": { "text": { "neq": "secret" } } });
+        let open_ones = json!({ "where": { "open": true } });
+        let own = json!({ "rowPolicy": "own" });
+        // For each reader, how many tasks and how many events of links they see.
+        let readers = [
+            ("all", vec![of("task", json!({})), of("label", json!({}))], 2, 5),
+            ("some_labels", vec![of("task", json!({})), of("label", not_secret.clone())], 2, 2),
+            ("own_labels", vec![of("task", json!({})), of("label", own.clone())], 2, 0),
+            ("no_labels", vec![of("task", json!({}))], 2, 0),
+            ("open_tasks", vec![of("task", open_ones.clone()), of("label", json!({}))], 1, 3),
+            ("open_tasks_some_labels", vec![of("task", open_ones), of("label", not_secret)], 1, 1),
+            ("own_tasks", vec![of("task", own), of("label", json!({}))], 0, 0),
+            ("no_relation", vec![of("task", json!({ "fields": { "read": ["title"] } })), of("label", json!({}))], 2, 0),
+        ];
+        let ids = |entries: &Value, name: &str| -> Vec<String> {
+            entries.as_array().unwrap().iter().map(|entry| entry[name].as_str().unwrap().to_owned()).collect()
+        };
+        let all = ids(&admin.get("/api/v1/events?object=task&limit=100").await.data(), "id");
+        for (name, mut grants, tasks, links) in readers {
+            grants.push(events.clone());
+            role(&admin, name, json!(grants)).await;
+            let (reader, _) = user(&admin, name, Some(name)).await;
+            let shown = reader.get("/api/v1/events?object=task&limit=100").await.data();
+            let of_links = shown.as_array().unwrap().iter().filter(|event| event["topic"] != "data.task.created").count();
+            let shown = ids(&shown, "id");
+            assert_eq!((shown.len() - of_links, of_links), (tasks, links), "{name}");
+            let listed = reader.get(&format!("/api/v1/events/deliveries?{group}")).await.json();
+            assert_eq!(ids(&listed["data"], "eventId"), shown, "{name}");
+            assert_eq!(listed["pagination"]["totalCount"], shown.len(), "{name}");
+            let second = reader.get(&format!("/api/v1/events/deliveries?{group}&pageSize=1&page=2")).await.json();
+            assert_eq!(ids(&second["data"], "eventId"), shown.get(1).cloned().into_iter().collect::<Vec<_>>(), "{name}");
+            assert_eq!(second["pagination"]["totalCount"], shown.len(), "{name}");
+            let topic = reader.get(&format!("/api/v1/events/deliveries?{group}&topic=data.task.linked&status=delivered")).await.json();
+            let linked = listed["data"].as_array().unwrap().iter().filter(|entry| entry["topic"] == "data.task.linked").count();
+            assert_eq!(topic["pagination"]["totalCount"], linked, "{name}");
+            let counts = reader.get(&format!("/api/v1/events/deliveries/counts?{group}")).await.data();
+            let counted: u64 = counts.as_array().unwrap().iter().map(|counts| counts["delivered"].as_u64().unwrap()).sum();
+            assert_eq!(counted, shown.len() as u64, "{name}");
+            for id in &all {
+                let entry = format!("/api/v1/events/deliveries/{id}/webhook:{webhook}");
+                let is_shown = shown.contains(id);
+                assert_eq!(reader.get(&entry).await.status, if is_shown { 200 } else { 404 }, "{name}, {id}");
+                // Nothing is retried, because it was delivered. But a reader who sees no entry gets the same answer as without one.
+                let retry = json!({ "eventId": id, "consumer": format!("webhook:{webhook}") });
+                let refused = reader.post("/api/v1/events/deliveries/retry", retry).await;
+                assert_eq!(refused.status == 404, !is_shown, "{name}, {id}: {}", refused.text);
+                assert!([403, 404, 409].contains(&refused.status), "{name}, {id}: {}", refused.text);
+            }
+        }
+    }
+}
+
+on_both_engines! {
+    async fn the_targets_of_many_entries_are_looked_up_at_once(engine: Engine) {
+        let server = quick(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let events = json!({ "resource": "events", "actions": ["read"] });
+        let not_secret = json!({ "resource": "label", "actions": ["read"], "where": { "text": { "neq": "secret" } } });
+        role(&admin, "reader", json!([events, { "resource": "task", "actions": ["read"] }, not_secret])).await;
+        let (reader, _) = user(&admin, "reader", Some("reader")).await;
+        let subscription = json!({ "event": "data.task.linked", "consumer": "links", "handler": "log_event" });
+        assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
+        let task = admin.make("task", json!({ "title": "a" })).await;
+        for number in 0..20 {
+            let text = if number % 5 == 0 { "secret" } else { "plain" };
+            let label = admin.make("label", json!({ "text": text })).await;
+            assert_eq!(admin.post(&format!("{}/links/labels", path(&task)), json!({ "ids": [label] })).await.status, 200);
+        }
+        let are_delivered =
+            |entries: &[Value]| entries.len() == 20 && entries.iter().all(|entry| entry["status"] == "delivered");
+        ledger_until(&admin, "consumer=links", are_delivered).await;
+        // When the log has the request with the mark, it also has all statements before it.
+        let reads = async |mark: &str| {
+            server.send(admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
+            let is_read = |line: &&str| line.contains("a statement runs") && line.contains("label");
+            server.log_with(mark).await.lines().filter(is_read).count()
+        };
+        let before = reads("before-the-ledger").await;
+        let listed = reader.get("/api/v1/events/deliveries?consumer=links").await.json();
+        assert_eq!(listed["pagination"]["totalCount"], 16, "{listed}");
+        assert_eq!(reads("after-the-ledger").await - before, 1);
+    }
+}
+
 async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     let server = quick(engine).start().await;
     let receiver = Receiver::start().await;

@@ -210,6 +210,19 @@ on_both_engines! {
                 assert_eq!(refused.json()["field"], "permissions");
             }
         }
+        for (resource, fields) in [
+            ("*", json!({ "read": ["title"] })),
+            ("roles", json!({ "read": ["name"] })),
+            ("events", json!({ "write": { "except": ["topic"] } })),
+            ("greeter:greetings", json!({ "read": ["name"] })),
+            ("nothing", json!({ "read": ["name"] })),
+            ("task", json!({ "read": ["titel"] })),
+            ("task", json!({ "write": { "except": ["team.name"] } })),
+            ("users", json!({ "read": ["password"] })),
+        ] {
+            let refused = give(&admin, "bad", json!({ "resource": resource, "actions": ["manage"], "fields": fields })).await;
+            assert_eq!(refused.status, 400, "{resource} {fields}: {}", refused.text);
+        }
         let repeated = r#"{"name":"bad","permissions":[{"resource":"task","actions":["read"],"where":{"title":"a","title":"b"}}]}"#;
         let answer = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(repeated)).await;
         answer.expect_error(400, "invalid_request");

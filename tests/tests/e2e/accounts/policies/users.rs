@@ -236,7 +236,11 @@ on_both_engines! {
         let task = admin.make("task", json!({ "title": "theirs", "assignee_id": ben_id })).await;
         // Without read on users, the caller sees only the id.
         assert_eq!(ann.get(&path(&task)).await.data()["assignee_id"], json!(ben_id));
-        ann.get(&format!("{}?expand=assignee", path(&task))).await.expect_error(403, "forbidden");
+        for key in ["assignee", "watchers"] {
+            ann.get(&format!("{}?expand={key}", path(&task))).await.expect_error(403, "forbidden");
+            ann.get(&format!("/api/v1/data/task?expand={key}")).await.expect_error(403, "forbidden");
+        }
+        ann.post("/api/v1/data/task/query", json!({ "where": { "watchers": { "none": { "name": "ben" } } } })).await.expect_error(403, "forbidden");
         ann.post("/api/v1/data/task/query", json!({ "where": { "assignee": { "name": "ben" } } })).await.expect_error(403, "forbidden");
         ann.get("/api/v1/data/users").await.expect_error(403, "forbidden");
         ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::State;
 use super::grants::{Caller, Sight};
-use super::worlds::NAMES;
+use super::worlds::OBJECTS;
 use crate::promises::conditions::model::{Place, Row};
 
 /// The number of an object.
 pub(super) fn object_named(name: &Value) -> usize {
-    NAMES.iter().position(|known| *name == *known).unwrap_or_else(|| panic!("an unknown object: {name}"))
+    OBJECTS.iter().position(|known| *name == *known).unwrap_or_else(|| panic!("an unknown object: {name}"))
 }
 
 impl State {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::State;
 use super::grants::Caller;
 use super::reads::{Kind, Read, Standing};
-use super::worlds::{self, MISSING, NAMES};
+use super::worlds::{self, MISSING, NAMES, OBJECTS, USERS};
 use super::writes::{Chosen, Verb, Write};
 use crate::promises::conditions::model::{Row, World};
 use crate::promises::conditions::random::Generator;
@@ -30,9 +30,10 @@ impl Requests<'_> {
     }
 
     fn object(&mut self, action: &str) -> usize {
-        let allowed: Vec<usize> = (0..NAMES.len()).filter(|object| self.caller.may(*object, action)).collect();
+        let count = if action == "read" { OBJECTS.len() } else { NAMES.len() };
+        let allowed: Vec<usize> = (0..count).filter(|object| self.caller.may(*object, action)).collect();
         match allowed.is_empty() || self.sometimes(25) {
-            true => self.random.usize(..NAMES.len()),
+            true => self.random.usize(..count),
             false => *pick(self.random, &allowed),
         }
     }
@@ -159,6 +160,8 @@ impl Requests<'_> {
                         pick(self.random, &fields).clone()
                     }),
                 ),
+                // Users have no numbers.
+                _ if object == USERS => Kind::Aggregate("count", Some("id".to_owned())),
                 _ => {
                     let function: &&'static str = pick(self.random, &["sum", "min", "max"]);
                     Kind::Aggregate(function, Some("amount".to_owned()))

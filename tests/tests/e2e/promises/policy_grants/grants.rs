@@ -169,7 +169,8 @@ impl Layer {
 
     fn is_own(&self, place: Place<'_>) -> bool {
         match (place, &self.user) {
-            (Place::Row(row), Some(user)) => row.values["created_by"] == user.as_str(),
+            // A user's own row is their account. It has no creator.
+            (Place::Row(row), Some(user)) => row.values.get("created_by").unwrap_or(&row.values["id"]) == user.as_str(),
             _ => false,
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::grants::{Caller, View};
+use super::worlds::USERS;
 use super::{Expected, Refusal, State};
 use crate::promises::conditions::cells::Cell;
 use crate::promises::conditions::model::{Condition, End, Eyes, Place, Row};
@@ -61,7 +62,8 @@ impl State {
         };
         match is_known {
             true if caller.may(end.object, "read") => Standing::Known,
-            true if is_reference || caller.knows_of(end.object) => Standing::Forbidden,
+            // Everybody knows that there are users.
+            true if is_reference || end.object == USERS || caller.knows_of(end.object) => Standing::Forbidden,
             _ => Standing::Unknown,
         }
     }
@@ -208,7 +210,7 @@ impl State {
         }
         let mut found = self.found(&view, object, &conditions);
         if let Some(term) = &read.search {
-            let texts = ["text", "slug", "enum"];
+            let texts = ["text", "email", "slug", "enum"];
             let columns = self.world.objects[object].columns.iter().filter(|column| texts.contains(&column.kind));
             let columns: Vec<&str> =
                 columns.map(|column| column.name.as_str()).filter(|name| !["created_by", "updated_by"].contains(name)).collect();
@@ -234,7 +236,9 @@ impl State {
             let data = json!({ "fn": function, "field": field, "value": value, "filteredCount": found.len() });
             return Expected::fine(200, json!({ "data": data }), false);
         }
-        let default = if caller.knows(object, "created_at") { "-created_at" } else { "id" };
+        // Users have no moment of creation.
+        let has_moment = self.columns(caller, object).any(|name| name == "created_at");
+        let default = if has_moment { "-created_at" } else { "id" };
         let sort = if read.sort.is_empty() { vec![default.to_owned()] } else { read.sort.clone() };
         found.sort_by(|one, other| self.order(&view, object, &sort, one, other));
         let (page, size) = read.page.unwrap_or((1, 25));

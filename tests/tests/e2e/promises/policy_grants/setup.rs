@@ -7,7 +7,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::grants::{Caller, Grant, Layer};
-use super::worlds::{self, Giver, NAMES, Rules};
+use super::worlds::{self, Giver, NAMES, OBJECTS, PEOPLE, Rules, USERS};
 use crate::promises::conditions::model::{Reader, Row, World};
 use crate::promises::conditions::worlds::pick;
 
@@ -52,7 +52,7 @@ async fn define(admin: &Admin<'_>, world: &World, rules: &[Rules]) {
         admin.define(name, worlds::definition()).await;
     }
     for (relation, rules) in world.relations.iter().zip(rules) {
-        let (source, target) = (NAMES[relation.source], NAMES[relation.target]);
+        let (source, target) = (OBJECTS[relation.source], OBJECTS[relation.target]);
         let mut definition = json!({ "name": relation.name, "kind": relation.kind, "source": source, "target": target });
         if !relation.is_links() {
             definition["onDelete"] = json!(rules.on_delete);
@@ -71,6 +71,7 @@ async fn make_rows(server: &Server, random: &mut Rng, world: &mut World, plans: 
         [vec![two], vec![three], (0..NAMES.len()).filter(|object| ![two, three].contains(object)).collect()].concat()
     };
     let mut ids: Vec<Vec<Option<String>>> = plans.iter().map(|plans| vec![None; plans.len()]).collect();
+    ids.push(world.rows[USERS].iter().map(|row| Some(row.id.clone())).collect());
     let mut later = Vec::new();
     for object in order {
         for (maker, token) in makers.iter().enumerate() {
@@ -158,7 +159,7 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     };
     let builder = role("builder", &everything).await;
     let mut tokens = vec![admin.token.clone()];
-    for name in ["ann", "bob", "cid", "mia"] {
+    for name in PEOPLE {
         tokens.push(server.sign_up(name).await);
     }
     let mut ids = Vec::new();
@@ -184,6 +185,10 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     holders.extend(keys.iter().map(|key| key.4.clone()));
     holders.extend(names.iter().map(|name| (*name).to_owned()));
     holders.push("ann@example.com".to_owned());
+    for user in admin.get("/api/v1/data/users?limit=100").await.data().as_array().expect("users") {
+        let values = user.as_object().expect("a user").clone();
+        world.rows[USERS].push(Row { id: text(&values["id"]), maker: 0, values });
+    }
     let plans = worlds::plans(&mut random, &world, &rules, &holders, 4);
     make_rows(server, &mut random, &mut world, plans, &tokens[..4]).await;
     super::adopt(&mut world, &super::shown_to_admin(server, &admin.token).await);
@@ -216,7 +221,7 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     must(&admin, "PATCH", "/api/v1/roles/public", body).await;
 
     let mut callers = Vec::new();
-    let plain: Vec<Grant> = (0..NAMES.len()).map(|object| Grant::plain(object, &["manage"])).collect();
+    let plain: Vec<Grant> = (0..OBJECTS.len()).map(|object| Grant::plain(object, &["manage"])).collect();
     let mut layers_of_users = Vec::new();
     for (user, id) in ids.iter().enumerate() {
         let numbers = match user {

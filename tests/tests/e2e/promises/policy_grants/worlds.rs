@@ -10,7 +10,15 @@ use crate::promises::conditions::model::{Column, Everything, Object, Place, Read
 use crate::promises::conditions::random::Generator;
 use crate::promises::conditions::worlds::{OPTIONS, one_in, pick};
 
+/// The objects whose records the test writes.
 pub(super) const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+/// All objects. The accounts are read like records, but not written.
+pub(super) const OBJECTS: [&str; 5] = ["alpha", "beta", "gamma", "delta", "users"];
+/// The number of the object `users`.
+pub(super) const USERS: usize = NAMES.len();
+const FIELDS_OF_USERS: [(&str, &str); 4] = [("id", "uuid"), ("name", "text"), ("image", "text"), ("email", "email")];
+/// The names of accounts.
+pub(super) const PEOPLE: [&str; 4] = ["ann", "bob", "cid", "mia"];
 pub(super) const SYSTEM: [(&str, &str); 5] =
     [("id", "uuid"), ("created_at", "datetime"), ("updated_at", "datetime"), ("created_by", "text"), ("updated_by", "text")];
 const FIELDS: [(&str, &str); 6] =
@@ -38,6 +46,7 @@ pub(super) fn schema(random: &mut Rng) -> (World, Vec<Rules>) {
     let of_boss = *pick(random, &[one, two]);
     let mut any = || random.usize(..NAMES.len());
     let (tags, marks, friends) = ((any(), any()), (any(), any()), any());
+    let (owner, watchers) = (any(), any());
     let rules = |on_delete, is_required| Rules { on_delete, is_required };
     let (relations, rules): (Vec<Relation>, Vec<Rules>) = [
         (("up", "many_to_one", two, one), rules("set_null", false)),
@@ -49,6 +58,8 @@ pub(super) fn schema(random: &mut Rng) -> (World, Vec<Rules>) {
         (("tags", "many_to_many", tags.0, tags.1), rules("", false)),
         (("marks", "many_to_many", marks.0, marks.1), rules("", false)),
         (("friends", "many_to_many", friends, friends), rules("", false)),
+        (("owner", "many_to_one", owner, USERS), rules("set_null", false)),
+        (("watchers", "many_to_many", watchers, USERS), rules("", false)),
     ]
     .map(|((name, kind, source, target), rules)| (Relation { name: name.to_owned(), kind, source, target }, rules))
     .into_iter()
@@ -61,7 +72,8 @@ pub(super) fn schema(random: &mut Rng) -> (World, Vec<Rules>) {
         let columns = FIELDS.into_iter().chain(SYSTEM).map(column).chain(references).collect();
         objects.push(Object { name: (*name).to_owned(), columns });
     }
-    let rows = vec![Vec::new(); NAMES.len()];
+    objects.push(Object { name: OBJECTS[USERS].to_owned(), columns: FIELDS_OF_USERS.into_iter().map(column).collect() });
+    let rows = vec![Vec::new(); OBJECTS.len()];
     (World { objects, relations, rows, ..World::default() }, rules)
 }
 
@@ -92,7 +104,7 @@ pub(super) fn value(random: &mut Rng, field: &str, holders: &[String]) -> Value 
 }
 
 pub(super) fn search_term(random: &mut Rng) -> String {
-    (*pick(random, &["abc", "STRASSE", "100%", "a_b", "fox", "c1", "red", "brien", "nothing"])).to_owned()
+    (*pick(random, &["abc", "STRASSE", "100%", "a_b", "fox", "c1", "red", "brien", "nothing", "ANN", "example"])).to_owned()
 }
 
 /// The rows to make for each object: their fields, the number of their maker, and the indexes of the rows to which they refer.
@@ -103,11 +115,12 @@ pub(super) struct Plan {
     pub(super) references: Vec<(usize, usize)>,
 }
 
-/// Plans for all rows, by object.
+/// Plans for all rows, by object. The world has the rows of the users.
 pub(super) fn plans(random: &mut Rng, world: &World, rules: &[Rules], holders: &[String], makers: usize) -> Vec<Vec<Plan>> {
-    let counts: Vec<usize> = (0..NAMES.len()).map(|_| random.usize(ROWS)).collect();
+    let mut counts: Vec<usize> = (0..NAMES.len()).map(|_| random.usize(ROWS)).collect();
+    counts.push(world.rows[USERS].len());
     let mut plans = Vec::new();
-    for (object, count) in counts.iter().enumerate() {
+    for (object, count) in counts.iter().enumerate().take(NAMES.len()) {
         let mut codes: Vec<usize> = (0..CODES).collect();
         random.shuffle(&mut codes);
         let mut rows = Vec::new();
@@ -176,12 +189,34 @@ impl Giver<'_> {
         Fields::Except(self.random.choose_multiple(names, count).into_iter().collect())
     }
 
+    /// A test of a user.
+    fn of_user(&mut self) -> Value {
+        match self.random.u8(0..5) {
+            0 | 1 => json!({ "id": "$user.id" }),
+            2 => json!({ "name": { "in": self.random.choose_multiple(PEOPLE, 2) } }),
+            3 => json!({ "name": { "neq": *pick(self.random, &PEOPLE) } }),
+            _ => json!({ "email": { "ilike": *pick(self.random, &["ANN", "b", "example.com"]) } }),
+        }
+    }
+
+    /// A test of the record itself.
+    fn plain_test(&mut self, object: usize) -> Value {
+        match object {
+            USERS => self.of_user(),
+            _ => json!({ "amount": { "gt": self.random.i64(0..15) } }),
+        }
+    }
+
     fn simple(&mut self, object: usize) -> Value {
+        if object == USERS && self.random.bool() {
+            return self.of_user();
+        }
         let world = self.world;
         let holder = |random: &mut Rng| {
             json!(*pick(random, &["$user.id", "$user.id", "$user.id", "$user.id", "$user.email", "$key.id", "$key.id"]))
         };
-        match self.random.u8(0..9) {
+        let which = if object == USERS { 9 } else { self.random.u8(0..9) };
+        match which {
             0 | 1 => json!({ "holder": holder(self.random) }),
             2 => json!({ "holder": { "in": "$user.roles" } }),
             3 => json!({ "kind": { "in": [*pick(self.random, &OPTIONS[..3]), *pick(self.random, &OPTIONS[..3]), null] } }),
@@ -189,8 +224,9 @@ impl Giver<'_> {
             5 => json!({ "created_by": "$user.id" }),
             _ => {
                 let ends = world.ends(object);
-                let Some(end) = self.random.choice(&ends) else { return json!({ "amount": { "lt": 12 } }) };
+                let Some(end) = self.random.choice(&ends) else { return self.plain_test(object) };
                 let test = match self.random.u8(0..3) {
+                    _ if end.object == USERS => self.of_user(),
                     0 => json!({ "holder": holder(self.random) }),
                     1 => json!({ "amount": { "gte": self.random.i64(-4..6) } }),
                     _ => json!({ "kind": { "neq": *pick(self.random, &OPTIONS[..3]) } }),
@@ -218,7 +254,7 @@ impl Giver<'_> {
         match self.random.u8(0..10) {
             0..4 => self.simple(object),
             4 => json!({ "_not": self.simple(object) }),
-            5 | 6 => json!({ "_or": [self.simple(object), { "amount": { "gt": self.random.i64(0..15) } }] }),
+            5 | 6 => json!({ "_or": [self.simple(object), self.plain_test(object)] }),
             _ => {
                 // The id and the moments of a write are known only after the write.
                 let mut world = self.world.clone();
@@ -276,6 +312,11 @@ impl Giver<'_> {
                 ];
                 let actions = *pick(self.random, actions);
                 grants.push(self.grant(object, actions));
+            }
+        }
+        if !one_in(self.random, 6) {
+            for _ in 0..self.random.usize(1..3) {
+                grants.push(self.grant(USERS, &["read"]));
             }
         }
         grants
