@@ -346,10 +346,6 @@ const PAYLOADS_READ_MAX: usize = 2_000;
 /// The number of events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
-fn decide_head_early(caller: &Caller, head: &EventHead) -> EarlyDecision {
-    decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref())
-}
-
 impl App {
     /// Starts the feed after the last event of the outbox, if only this process writes. On Postgres, the task that follows the outbox
     /// starts it.
@@ -519,7 +515,8 @@ impl App {
                 if found.len() >= limit || payloads_read >= PAYLOADS_READ_MAX {
                     break;
                 }
-                payloads_read += usize::from(decide_head_early(caller, head) == EarlyDecision::Unknown);
+                let decision = decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref());
+                payloads_read += usize::from(decision == EarlyDecision::Unknown);
                 if self.shows(caller, &permit, head).await? {
                     found.push(head.clone());
                 }
@@ -550,7 +547,7 @@ impl App {
 
     /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.
     async fn shows(&self, caller: &Caller, permit: &Arc<ScanPermit>, head: &EventHead) -> Result<bool> {
-        match decide_head_early(caller, head) {
+        match decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref()) {
             EarlyDecision::Whole => Ok(true),
             EarlyDecision::Nothing => Ok(false),
             EarlyDecision::Unknown => match self.event_in(caller, permit, head.seq).await? {
