@@ -200,7 +200,8 @@ fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(),
     let is_query = *method == Method::POST && path.starts_with("/api/v1/data/") && path.ends_with("/query");
     if *method != Method::GET && !is_query {
         return Err(Error::invalid_request(
-            "`x-svc-view-as` works with GET requests only. Leave it out of requests that change something.",
+            "`x-svc-view-as` works with GET requests and with POST /api/v1/data/:object/query. Leave it out of requests that \
+            change something.",
         ));
     }
     if path == "/api/v1/mcp" {
