@@ -115,14 +115,26 @@ pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Re
     if !confirmed("Grant this?", yes, WITHOUT_TERMINAL)? {
         return Err(Problem::Failed("Nothing was installed.".to_owned()));
     }
-    let consent = planned.as_ref().and_then(|planned| consent_of(&planned["report"]));
+    let consent = planned.as_ref().map_or(Ok(None), |planned| consent_of(&planned["report"]))?;
     let answer = expect_new(&api.upload(&package.file, &consent.into_iter().collect::<Vec<_>>())?, package)?;
     report(api, package, &answer, "is installed", json)
 }
 
-/// The parameter with which an install fails if the shown names mean other fields by then. An older server has none.
-fn consent_of(shown: &Value) -> Option<(&str, &str)> {
-    Some(("consent", shown["consent"].as_str()?))
+/// The parameter with which an install fails if it is of something else than what was shown. `None` if the server is older and has
+/// no such parameter.
+///
+/// # Errors
+/// If the server could not resolve the permissions. Then nobody can consent to them.
+fn consent_of(shown: &Value) -> Result<Option<(&str, &str)>, Problem> {
+    match shown.get("consent") {
+        None => Ok(None),
+        Some(Value::String(consent)) => Ok(Some(("consent", consent))),
+        Some(_) => {
+            let problems = shown["problems"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let why: Vec<_> = problems.iter().filter_map(|problem| Some(inert(problem["message"].as_str()?))).collect();
+            Err(Problem::Failed(format!("The server cannot resolve what the block asks for. Nothing was changed. {}", why.join(" "))))
+        }
+    }
 }
 
 /// The body of a successful install. If the block is installed already, the error names the command that replaces it.
@@ -153,6 +165,7 @@ pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Re
         // The names that are shown and the consent have to be from the same moment.
         let inspected = if yes { Value::Null } else { api.inspect(&package.file)?.data()? };
         let shown = if inspected["newPermissions"].is_object() { &inspected } else { &refusal };
+        let consent = consent_of(&inspected)?;
         for line in new_permissions(shown, &refusal) {
             note(&line);
         }
@@ -160,7 +173,7 @@ pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Re
             return Err(Problem::Failed(format!("Nothing was changed; {before} goes on serving.")));
         }
         let allowed = [("upgrade", "true"), ("allowNewPermissions", "true")];
-        reply = api.upload(&package.file, &allowed.into_iter().chain(consent_of(&inspected)).collect::<Vec<_>>())?;
+        reply = api.upload(&package.file, &allowed.into_iter().chain(consent).collect::<Vec<_>>())?;
     }
     report(api, package, &reply.expect()?, &format!("is in the place of {before}"), json)
 }
@@ -225,5 +238,16 @@ mod tests {
         let source = |text: &str| text.parse::<Source>().expect("a source");
         assert_eq!(source("oci://localhost:5000/tasks:1"), Source::Registry("localhost:5000/tasks:1".to_owned()));
         assert_eq!(source("ghcr.io/acme/tasks:1"), Source::File("ghcr.io/acme/tasks:1".into()));
+    }
+
+    #[test]
+    fn nobody_consents_to_permissions_that_the_server_cannot_resolve() {
+        let consent = |shown: &Value| consent_of(shown).map(|found| found.map(|(name, text)| format!("{name}={text}")));
+        assert!(matches!(consent(&json!({ "consent": "0a" })), Ok(Some(found)) if found == "consent=0a"));
+        // Without a question, and on an older server.
+        assert!(matches!(consent(&Value::Null), Ok(None)));
+        assert!(matches!(consent(&json!({ "permissions": {} })), Ok(None)));
+        let unresolved = json!({ "consent": null, "problems": [{ "error": "invalid_block", "message": "There is no field `a`." }] });
+        assert!(matches!(consent(&unresolved), Err(Problem::Failed(why)) if why.contains("There is no field `a`.")));
     }
 }
