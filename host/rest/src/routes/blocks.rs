@@ -74,7 +74,8 @@ pub(crate) async fn install(
         dry_run: query.flag("dryRun")?,
         upgrade: query.flag("upgrade")?,
         allow_new_permissions: query.flag("allowNewPermissions")?,
-        consent: query.given("consent")?,
+        // An empty text is no consent, and is refused like any other text that is none.
+        consent: query.get("consent").map(str::to_owned),
     };
     let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
     let installed = state.app.install_block(&caller, file, options).await?;
