@@ -40,7 +40,7 @@ export function InstallBlockScreen() {
   });
   const found = inspect.data;
   const isUpgrade = found?.installed !== undefined && found.installed !== null;
-  // With `consent`, the install fails if the names on this page mean other fields by then.
+  // With `consent`, the install fails if it is of something else than this page shows.
   const consent = found === undefined || found.consent === null ? {} : { consent: found.consent };
   const query = isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions), ...consent } : consent;
   const install = useMutation({

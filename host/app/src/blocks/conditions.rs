@@ -35,27 +35,33 @@ pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissio
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
 }
 
-/// A digest of the grants in stored permissions. It changes if a name in a condition or in a list of fields means another field
-/// than before. It does not change if a field gets another name.
-pub(super) fn consent_to(permissions: &Permissions) -> Result<String> {
-    Ok(sha256_hex(&serde_json::to_string(&permissions.data).map_err(Error::internal)?))
+/// A digest of what somebody consents to: of a manifest with stored permissions, and of the objects that the permissions name. It
+/// changes if a name in the permissions means another object or field than before. It does not change if a field gets another
+/// name.
+pub(super) fn consent_to(registry: &Registry, manifest: &Manifest) -> Result<String> {
+    let data = &manifest.permissions.data;
+    // Fields have numbers within their object, so the number of the object belongs to them too.
+    let objects: Vec<Option<i64>> =
+        data.iter().map(|permission| registry.object(&permission.resource).map(|object| object.id)).collect();
+    let shown = serde_json::to_string(&(manifest.without_header_values(), objects)).map_err(Error::internal)?;
+    Ok(sha256_hex(&shown))
 }
 
-/// Checks that the stored permissions are those that somebody consented to.
+/// Checks that a manifest with stored permissions is the one that somebody consented to.
 ///
 /// # Errors
-/// `invalid_request` for a text that is no digest, `conflict` for that of other permissions.
-pub(super) fn check_consent_to(permissions: &Permissions, consent: &str) -> Result<()> {
+/// `invalid_request` for a text that is no digest, `conflict` for the digest of something else.
+pub(super) fn check_consent_to(registry: &Registry, manifest: &Manifest, consent: &str) -> Result<()> {
     if consent.len() != DIGEST_CHARS || !consent.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let message = "`consent` is the text with this name in the answer to an inspection or to a dry run.";
         return Err(Error::invalid_request(message));
     }
-    match consent_to(permissions)? == consent.to_ascii_lowercase() {
+    match consent_to(registry, manifest)? == consent.to_ascii_lowercase() {
         true => Ok(()),
         false => Err(Error::new(
             Code::Conflict,
-            "The schema was changed since these permissions were shown, and they would now be about other fields. Inspect the file \
-             again, and consent to what it asks for now.",
+            "This is not what was shown with this consent: the schema was changed since then, or the file is another one. Inspect \
+             the file, and consent to what it asks for now.",
         )),
     }
 }

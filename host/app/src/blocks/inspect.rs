@@ -29,8 +29,8 @@ use crate::state::manifest::{Instances, Manifest, Permissions};
 pub struct Inspection {
     manifest: Manifest,
     permissions: Permissions,
-    /// An install with this text as `consent` fails if a name in the permissions means another field by then. Null if the
-    /// permissions cannot be resolved.
+    /// An install with this text as `consent` fails if it is of something else than this answer shows: if a name in the permissions
+    /// means another object or field by then, or if the file has another manifest. Null if the permissions cannot be resolved.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     consent: Option<String>,
     /// The reuse of instances that would take effect; null if each call would get a new instance.
@@ -122,7 +122,7 @@ impl App {
         Ok(Inspection {
             instances: manifest.instances_in_effect(),
             manifest: manifest.without_header_values(),
-            consent: if is_refused { None } else { Some(consent_to(&asked.permissions)?) },
+            consent: if is_refused { None } else { Some(consent_to(&registry, &asked)?) },
             permissions: if is_refused { manifest.permissions } else { shown(&registry, &asked.permissions) },
             size_bytes: size,
             sha256: digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned(),

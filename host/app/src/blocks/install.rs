@@ -35,7 +35,7 @@ pub struct InstallOptions {
     pub upgrade: bool,
     /// Consent to what an upgrade asks for in addition to the installed version.
     pub allow_new_permissions: bool,
-    /// The digest of the permissions that somebody consented to, as an inspection or a dry run returned it.
+    /// The digest of what somebody consented to, as an inspection or a dry run returned it.
     pub consent: Option<String>,
 }
 
@@ -106,8 +106,10 @@ pub(super) struct Change {
     registry: Arc<Registry>,
     /// Other blocks that must be installed.
     required: Vec<String>,
-    /// The version of the schema against which the conditions were checked.
+    /// The version of the schema against which the conditions and the consent were checked.
     schema: i64,
+    /// Whether the change fails if the schema has another version by now.
+    is_bound_to_schema: bool,
     now: i64,
     installed_by: Option<String>,
     /// The caller who consents to what the block asks for.
@@ -119,7 +121,7 @@ impl App {
     ///
     /// # Errors
     /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`. `forbidden` if the block asks for rights that the
-    /// installer lacks. `conflict` if the permissions are not those of `consent`.
+    /// installer lacks. `conflict` if `consent` is of something else.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         // This check comes before the compilation, because the file may have arrived slowly and the caller may have lost rights
         // meanwhile.
@@ -141,7 +143,8 @@ impl App {
             return Err(block_exists(&manifest.name));
         }
         // Read before the conditions, so that the server notices a later change of the schema.
-        let schema = self.registry().version;
+        let registry = self.registry();
+        let schema = registry.version;
         let same = present.as_ref().filter(|present| present.digest == digest);
         let manifest = match same {
             // The conditions of the stored manifest follow renames, so their names may differ from those in the file.
@@ -151,7 +154,7 @@ impl App {
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
         if let Some(consent) = &options.consent {
-            check_consent_to(&manifest.permissions, consent)?;
+            check_consent_to(&registry, &manifest, consent)?;
         }
         let added = present.as_ref().map(|present| self.added_to(&present.manifest, &manifest)).unwrap_or_default();
         let asked_for = added.parts().join(", ");
@@ -168,9 +171,10 @@ impl App {
         }
         let mut report = self.install_report(&manifest);
         if options.dry_run {
-            report.consent = Some(consent_to(&manifest.permissions)?);
+            report.consent = Some(consent_to(&registry, &manifest)?);
         }
-        let change = self.change(caller, manifest, digest, Some(file), present.as_deref(), schema)?;
+        let mut change = self.change(caller, manifest, digest, Some(file), present.as_deref(), schema)?;
+        change.is_bound_to_schema |= options.consent.is_some();
         if options.dry_run {
             let receiver =
                 |row: &WebhookRow| ReportedWebhook { id: None, name: row.name.clone(), url: row.url.clone(), secret: None };
@@ -292,6 +296,7 @@ impl App {
             required: manifest.requires.blocks(self.runtime()?.interfaces()),
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
             schema,
+            is_bound_to_schema: manifest.permissions.data.iter().any(|permission| permission.grant().is_conditional()),
             now: self.clock.now(),
             installed_by: caller.actor_id().map(str::to_owned),
             maker,
@@ -448,12 +453,12 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         registry,
         required,
         schema,
+        is_bound_to_schema,
         now,
         installed_by,
         maker,
     } = change;
-    let has_conditions = manifest.permissions.data.iter().any(|permission| permission.grant().is_conditional());
-    if has_conditions && connection.keep_version("schema").await? != schema {
+    if is_bound_to_schema && connection.keep_version("schema").await? != schema {
         return Err(Error::new(Code::Conflict, "The schema was changed meanwhile. Try again."));
     }
     keep_maker(connection, &maker).await?;

@@ -299,8 +299,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             ),
             query_parameter(
                 "consent",
-                "The `consent` of an inspection or of a dry run. If a name in the block's conditions or lists of fields means \
-                    another field by now, the answer is 409 `conflict`.",
+                "The `consent` of an inspection or of a dry run. If a name in the block's permissions means another object or \
+                    field by now, or if the file has another manifest, the answer is 409 `conflict`.",
                 json!({ "type": "string", "pattern": "^[0-9a-fA-F]{64}$" }),
             ),
         ])

@@ -235,6 +235,38 @@ on_both_engines! {
         assert_eq!((upgraded.status, &upgraded.data()["version"]), (200, &json!("1.1.0")), "{}", upgraded.text);
     }
 
+    async fn a_consent_is_to_one_manifest_and_to_the_objects_that_it_names(server: Server) {
+        let admin = server.admin().await;
+        let note = async || admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        note().await;
+        let file = version("1.0.0", json!([{ "resource": "note", "actions": ["read"] }])).await;
+        let planned = admin.install("?dryRun=true", file.clone()).await.json();
+        let install = format!("?consent={}", planned["report"]["consent"].as_str().unwrap());
+        // Each of these files asks for more, or declares something else.
+        for (part, more) in [
+            ("permissions", json!({ "data": [{ "resource": "note", "actions": ["read"] }], "http": ["https://elsewhere.example.com"] })),
+            ("permissions", json!({ "data": [{ "resource": "note", "actions": ["read"] }], "secrets": ["KEY"] })),
+            ("permissions", json!({ "data": [{ "resource": "*", "actions": ["read"] }] })),
+            ("instances", json!({ "reuse": { "calls": 10, "seconds": 10 } })),
+            ("webhooks", json!([{ "name": "out", "url": "https://hooks.example.com/", "topics": ["data.note.#"] }])),
+        ] {
+            let mut manifest = inspect(file.clone()).await;
+            manifest[part] = more;
+            let other = pack(test_block("parity").await, manifest.clone()).await.unwrap();
+            let refused = admin.install(&install, other).await.expect_error(409, "conflict");
+            assert!(refused["message"].as_str().unwrap().contains("the file is another one"), "{manifest}: {refused}");
+        }
+        // Another object with the same name has other records.
+        assert_eq!(admin.delete("/api/v1/objects/note").await.status, 204);
+        admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        note().await;
+        admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        let planned = admin.install("?dryRun=true", file.clone()).await.json();
+        let installed = admin.install(&format!("?consent={}", planned["report"]["consent"].as_str().unwrap()), file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+    }
+
     async fn a_list_that_names_what_is_gone_is_no_consent(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
