@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockbase_query::condition::{Image, image};
-use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
+use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
@@ -128,7 +128,7 @@ impl App {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<VisibleParts> {
-        Onlooker { app: self, caller, permit: None, live: None, wait: EventWait::default(), rows: None }.shown_of(event).await
+        Onlooker::new(self, caller).shown_of(event).await
     }
 
     /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
@@ -142,7 +142,7 @@ impl App {
         permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default(), rows: None };
+        let onlooker = Onlooker { permit, ..Onlooker::new(self, caller) };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
@@ -156,7 +156,7 @@ impl App {
         caller: &Caller,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
-        let onlooker = Onlooker { app: self, caller, permit: None, live: Some(event), wait: EventWait::default(), rows: None };
+        let onlooker = Onlooker { live: Some(event), ..Onlooker::new(self, caller) };
         Ok(with_parts(event, onlooker.shown_of(EventView::of_committed(event)).await?))
     }
 
@@ -171,12 +171,12 @@ impl App {
         permit: &Arc<ScanPermit>,
         events: &[Arc<CommittedEvent>],
     ) -> Result<Vec<i64>> {
-        let onlooker = Onlooker { app: self, caller, permit: Some(permit), live: None, wait: EventWait::default(), rows: None };
-        let rows = onlooker.rows_of_links(events).await?;
-        let mut shown = Vec::new();
-        for event in events {
-            let (permit, rows) = (Some(permit), Some(&rows));
-            let onlooker = Onlooker { app: self, caller, permit, live: None, wait: EventWait::default(), rows };
+        let (of_links, others): (Vec<&Arc<CommittedEvent>>, Vec<&Arc<CommittedEvent>>) =
+            events.iter().partition(|event| is_of_links(&event.topic));
+        let onlooker = Onlooker { permit: Some(permit), ..Onlooker::new(self, caller) };
+        let mut shown = onlooker.shown_among_links(&of_links).await?;
+        for event in others {
+            let onlooker = Onlooker { permit: Some(permit), now: onlooker.now, ..Onlooker::new(self, caller) };
             if !matches!(onlooker.shown_of(EventView::of_committed(event)).await?, VisibleParts::Nothing) {
                 shown.push(event.seq);
             }
@@ -202,10 +202,18 @@ fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<Co
 const ROWS_AT_ONCE: usize = 1_000;
 
 /// Rows of an object, and the scope within which the caller sees them.
+#[derive(Clone)]
 struct Lookup {
     object: Arc<Object>,
     scope: Scope,
     ids: Vec<Uuid>,
+}
+
+impl Lookup {
+    /// Whether one statement can look up the rows of both.
+    fn is_like(&self, other: &Lookup) -> bool {
+        self.object.id == other.object.id && self.scope == other.scope
+    }
 }
 
 /// The rows that decide about an event of links.
@@ -218,21 +226,10 @@ struct LinkRows {
     target_ids: Vec<String>,
 }
 
-/// The rows that a caller sees of those that decide about several events.
-struct SeenRows {
-    /// The version of the schema on which they were looked up.
-    schema: i64,
-    /// The rows that were looked up, and those of them that the caller sees.
-    known: Vec<(Lookup, HashSet<Uuid>)>,
-}
-
-impl SeenRows {
-    /// The rows that the caller sees. `None` if some of them were not looked up.
-    fn of(&self, registry: &Registry, lookup: &Lookup) -> Option<HashSet<Uuid>> {
-        let is_same = |known: &Lookup| known.object.id == lookup.object.id && known.scope == lookup.scope;
-        let (known, seen) = self.known.iter().find(|(known, _)| self.schema == registry.version && is_same(known))?;
-        let are_known = lookup.ids.iter().all(|id| known.ids.binary_search(id).is_ok());
-        are_known.then(|| lookup.ids.iter().copied().filter(|id| seen.contains(id)).collect())
+impl LinkRows {
+    /// The look-ups. Something is shown if the caller sees at least one row of each.
+    fn lookups(&self) -> impl Iterator<Item = &Lookup> {
+        self.record.iter().chain(&self.targets)
     }
 }
 
@@ -253,11 +250,20 @@ struct Onlooker<'a> {
     live: Option<&'a CommittedEvent>,
     /// How long the caller may still wait for the streams of others.
     wait: EventWait,
-    /// Rows that were already looked up.
-    rows: Option<&'a SeenRows>,
+    /// The time for conditions, in milliseconds since the epoch. With the same time, the same grants give equal scopes.
+    now: i64,
 }
 
-impl Onlooker<'_> {
+impl<'a> Onlooker<'a> {
+    /// An onlooker without a permit, at an event that was published before.
+    fn new(app: &'a App, caller: &'a Caller) -> Onlooker<'a> {
+        Onlooker { app, caller, permit: None, live: None, wait: EventWait::default(), now: app.now() }
+    }
+
+    fn grant_context<'r>(&'r self, registry: &'r Registry) -> GrantContext<'r> {
+        GrantContext { now: self.now, ..self.app.grant_context(registry) }
+    }
+
     async fn shown_of(&self, event: EventView<'_>) -> Result<VisibleParts> {
         let (app, caller) = (self.app, self.caller);
         match decide_early(caller, event.topic, event.object, event.owner) {
@@ -275,7 +281,7 @@ impl Onlooker<'_> {
                 };
             }
             let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
-            let access = caller.access_to(&app.grant_context(&registry), name, Action::Read)?;
+            let access = caller.access_to(&self.grant_context(&registry), name, Action::Read)?;
             self.shown_images(&registry, object, &access, payload).await
         })
         .await
@@ -286,7 +292,7 @@ impl Onlooker<'_> {
     fn link_rows(&self, registry: &Arc<Registry>, event: EventView<'_>, payload: &Members) -> Result<Option<LinkRows>> {
         let (app, caller) = (self.app, self.caller);
         let Some(object) = event.object.and_then(|name| registry.object(name)) else { return Ok(None) };
-        let grant_context = app.grant_context(registry);
+        let grant_context = self.grant_context(registry);
         let scope = match decide_record(caller, event.object, event.owner) {
             EarlyDecision::Whole => Scope::All,
             EarlyDecision::Nothing | EarlyDecision::Unknown => {
@@ -327,12 +333,12 @@ impl Onlooker<'_> {
     async fn shown_links(&self, registry: &Registry, payload: &Members, rows: LinkRows) -> Result<VisibleParts> {
         let LinkRows { record, targets, target_ids } = rows;
         if let Some(record) = record
-            && self.seen(registry, record).await?.is_empty()
+            && self.seen(registry, &record).await?.is_empty()
         {
             return Ok(VisibleParts::Nothing);
         }
         let Some(targets) = targets else { return Ok(VisibleParts::Whole) };
-        let seen = self.seen(registry, targets).await?;
+        let seen = self.seen(registry, &targets).await?;
         let shown: Vec<&String> = target_ids.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
         Ok(match shown.len() {
             0 => VisibleParts::Nothing,
@@ -342,44 +348,53 @@ impl Onlooker<'_> {
     }
 
     /// The rows of a lookup that the caller sees.
-    async fn seen(&self, registry: &Registry, lookup: Lookup) -> Result<HashSet<Uuid>> {
-        if let Some(seen) = self.rows.and_then(|rows| rows.of(registry, &lookup)) {
-            return Ok(seen);
-        }
+    async fn seen(&self, registry: &Registry, lookup: &Lookup) -> Result<HashSet<Uuid>> {
         let Lookup { object, scope, ids } = lookup;
-        self.app.seen(self.caller, self.permit, registry, &object, &scope, ids).await
+        let mut seen = HashSet::new();
+        for ids in ids.chunks(ROWS_AT_ONCE) {
+            seen.extend(self.app.seen(self.caller, self.permit, registry, object, scope, ids.to_vec()).await?);
+        }
+        Ok(seen)
     }
 
-    /// Looks up the rows that decide about those of the events that are of links.
-    async fn rows_of_links(&self, events: &[Arc<CommittedEvent>]) -> Result<SeenRows> {
+    /// The numbers of those events of which something is shown. All of them are events of links. The rows that decide about them
+    /// are looked up together.
+    async fn shown_among_links(&self, events: &[&Arc<CommittedEvent>]) -> Result<Vec<i64>> {
         let (app, caller) = (self.app, self.caller);
         app.on_schema(caller, |registry| async move {
-            let mut lookups: Vec<Lookup> = Vec::new();
-            for event in events.iter().filter(|event| is_of_links(&event.topic)) {
+            let (mut shown, mut undecided): (Vec<i64>, Vec<(i64, LinkRows)>) = (Vec::new(), Vec::new());
+            for event in events {
                 let view = EventView::of_committed(event);
-                let is_undecided = decide_early(caller, view.topic, view.object, view.owner) == EarlyDecision::Unknown;
-                let Some(payload) = parse_members(view.payload).ok().filter(|_| is_undecided) else { continue };
-                let Some(LinkRows { record, targets, .. }) = self.link_rows(&registry, view, &payload)? else { continue };
-                for lookup in record.into_iter().chain(targets) {
-                    let is_same = |known: &&mut Lookup| known.object.id == lookup.object.id && known.scope == lookup.scope;
-                    match lookups.iter_mut().find(is_same) {
-                        Some(known) => known.ids.extend(lookup.ids),
-                        None => lookups.push(lookup),
+                match decide_early(caller, view.topic, view.object, view.owner) {
+                    EarlyDecision::Whole => shown.push(event.seq),
+                    EarlyDecision::Nothing => {}
+                    EarlyDecision::Unknown => {
+                        let Ok(payload) = parse_members(view.payload) else { continue };
+                        let rows = self.link_rows(&registry, view, &payload)?;
+                        undecided.extend(rows.map(|rows| (event.seq, rows)));
                     }
                 }
             }
-            let mut known = Vec::with_capacity(lookups.len());
+            let mut lookups: Vec<Lookup> = Vec::new();
+            for lookup in undecided.iter().flat_map(|(_, rows)| rows.lookups()) {
+                match lookups.iter_mut().find(|known| known.is_like(lookup)) {
+                    Some(known) => known.ids.extend_from_slice(&lookup.ids),
+                    None => lookups.push(lookup.clone()),
+                }
+            }
+            let mut found: Vec<(Lookup, HashSet<Uuid>)> = Vec::with_capacity(lookups.len());
             for mut lookup in lookups {
                 lookup.ids.sort_unstable();
                 lookup.ids.dedup();
-                let mut seen = HashSet::new();
-                for ids in lookup.ids.chunks(ROWS_AT_ONCE) {
-                    let Lookup { object, scope, .. } = &lookup;
-                    seen.extend(app.seen(caller, self.permit, &registry, object, scope, ids.to_vec()).await?);
-                }
-                known.push((lookup, seen));
+                let seen = self.seen(&registry, &lookup).await?;
+                found.push((lookup, seen));
             }
-            Ok(SeenRows { schema: registry.version, known })
+            let sees_one = |lookup: &Lookup| {
+                let seen = found.iter().find(|(known, _)| known.is_like(lookup)).map(|(_, seen)| seen);
+                seen.is_some_and(|seen| lookup.ids.iter().any(|id| seen.contains(id)))
+            };
+            shown.extend(undecided.iter().filter(|(_, rows)| rows.lookups().all(sees_one)).map(|(seq, _)| *seq));
+            Ok(shown)
         })
         .await
     }

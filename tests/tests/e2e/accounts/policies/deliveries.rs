@@ -144,9 +144,15 @@ on_both_engines! {
         admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
         admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
         let events = json!({ "resource": "events", "actions": ["read"] });
-        let not_secret = json!({ "resource": "label", "actions": ["read"], "where": { "text": { "neq": "secret" } } });
-        role(&admin, "reader", json!([events, { "resource": "task", "actions": ["read"] }, not_secret])).await;
-        let (reader, _) = user(&admin, "reader", Some("reader")).await;
+        let mut readers = Vec::new();
+        for (name, condition) in [
+            ("reader", json!({ "text": { "neq": "secret" } })),
+            ("moment", json!({ "text": { "neq": "secret" }, "created_at": { "lte": "$now" } })),
+        ] {
+            let labels = json!({ "resource": "label", "actions": ["read"], "where": condition });
+            role(&admin, name, json!([events, { "resource": "task", "actions": ["read"] }, labels])).await;
+            readers.push((name, user(&admin, name, Some(name)).await.0));
+        }
         let subscription = json!({ "event": "data.task.linked", "consumer": "links", "handler": "log_event" });
         assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
         let task = admin.make("task", json!({ "title": "a" })).await;
@@ -164,10 +170,12 @@ on_both_engines! {
             let is_read = |line: &&str| line.contains("a statement runs") && line.contains("label");
             server.log_with(mark).await.lines().filter(is_read).count()
         };
-        let before = reads("before-the-ledger").await;
-        let listed = reader.get("/api/v1/events/deliveries?consumer=links").await.json();
-        assert_eq!(listed["pagination"]["totalCount"], 16, "{listed}");
-        assert_eq!(reads("after-the-ledger").await - before, 1);
+        for (name, reader) in readers {
+            let before = reads(&format!("before-{name}")).await;
+            let listed = reader.get("/api/v1/events/deliveries?consumer=links").await.json();
+            assert_eq!(listed["pagination"]["totalCount"], 16, "{name}: {listed}");
+            assert_eq!(reads(&format!("after-{name}")).await - before, 1, "{name}");
+        }
     }
 }
 
