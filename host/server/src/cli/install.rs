@@ -132,7 +132,10 @@ fn consent_of(shown: &Value) -> Result<Option<(&str, &str)>, Problem> {
         Some(_) => {
             let problems = shown["problems"].as_array().map(Vec::as_slice).unwrap_or_default();
             let why: Vec<_> = problems.iter().filter_map(|problem| Some(inert(problem["message"].as_str()?))).collect();
-            Err(Problem::Failed(format!("The server cannot resolve what the block asks for. Nothing was changed. {}", why.join(" "))))
+            Err(Problem::Failed(format!(
+                "The server cannot resolve what the block asks for. Nothing was changed. {}",
+                why.join(" ")
+            )))
         }
     }
 }
@@ -247,7 +250,8 @@ mod tests {
         // Without a question, and on an older server.
         assert!(matches!(consent(&Value::Null), Ok(None)));
         assert!(matches!(consent(&json!({ "permissions": {} })), Ok(None)));
-        let unresolved = json!({ "consent": null, "problems": [{ "error": "invalid_block", "message": "There is no field `a`." }] });
+        let unresolved =
+            json!({ "consent": null, "problems": [{ "error": "invalid_block", "message": "There is no field `a`." }] });
         assert!(matches!(consent(&unresolved), Err(Problem::Failed(why)) if why.contains("There is no field `a`.")));
     }
 }
