@@ -340,7 +340,7 @@ fn no_such_event() -> Error {
 }
 
 /// The maximum number of events of the outbox that one response looks at.
-const LOOKED_THROUGH_MAX: i64 = 100_000;
+pub(crate) const LOOKED_THROUGH_MAX: i64 = 100_000;
 /// The maximum number of events whose payloads one response reads to decide about them.
 const PAYLOADS_READ_MAX: usize = 2_000;
 /// The number of events that one statement looks at.

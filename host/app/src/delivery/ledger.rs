@@ -8,7 +8,7 @@ use blockbase_query::{Action, Decision, Owners, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
-    LedgerRow, Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
+    LedgerRow, Outcome, QueueDepth, ReadCost, Service, UndecidedMax, VisibleEvents,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::delivery::feed::LOOKED_THROUGH_MAX;
 use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
 use crate::delivery::shown::{EarlyDecision, decide_early, reads_all, topics_of_links};
 use crate::outbox::audit::{Act, AuditAction, Auditor};
@@ -35,8 +36,8 @@ const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub const RESETS_MAX: u64 = 1_000_000;
 /// The number of dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
-/// The maximum number of events that one request looks at because their payloads decide whether their entries are shown.
-const EVENTS_BY_PAYLOAD_MAX: i64 = 500;
+/// The events that one request looks at because their payloads decide whether their entries are shown.
+const UNDECIDED_MAX: UndecidedMax = UndecidedMax { events: 500, bytes: 32 * 1024 * 1024, looked_through: LOOKED_THROUGH_MAX };
 /// The maximum length of the stored error text, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -356,7 +357,7 @@ impl App {
     }
 
     /// The events whose entries a request of the ledger shows. `None` if the caller sees all events. If the payload of an event
-    /// decides, the event must be among the newest [`EVENTS_BY_PAYLOAD_MAX`] of these that have an entry for the filter.
+    /// decides, the event must be among the newest ones up to [`UNDECIDED_MAX`] that have an entry for the filter.
     async fn events_with_entries(
         &self,
         caller: &Caller,
@@ -367,13 +368,13 @@ impl App {
         let (Some(mut visible), Some(possible)) = (visible, self.visible_events(caller, Unknown::Included)) else {
             return Ok(None);
         };
-        if possible.objects.is_empty() && possible.own_objects.is_empty() {
+        if !may_be_undecided(filter, &visible, &possible) {
             return Ok(Some(visible));
         }
         let (filter, certain) = (filter.clone(), visible.clone());
         let pages = self
             .scan_in(caller, Arc::clone(permit), move |connection| {
-                Box::pin(async move { Ok(connection.events_between(&filter, &certain, &possible, EVENTS_BY_PAYLOAD_MAX).await?) })
+                Box::pin(async move { Ok(connection.undecided_events(&filter, &certain, &possible, UNDECIDED_MAX).await?) })
             })
             .await?;
         for page in pages {
@@ -658,6 +659,13 @@ fn checked(filter: LedgerFilter) -> Result<LedgerFilter> {
     Ok(LedgerFilter { event_id, ..filter })
 }
 
+/// Whether the payload of an event that the filter matches can decide if it is shown. `certain` and `possible` are the events that
+/// are shown without a look at any payload, and those with [`Unknown::Included`].
+fn may_be_undecided(filter: &LedgerFilter, certain: &VisibleEvents, possible: &VisibleEvents) -> bool {
+    let has_rules = (&certain.objects, &certain.own_objects) != (&possible.objects, &possible.own_objects);
+    has_rules || certain.excepted.iter().any(|of_links| filter.topic.as_ref().is_none_or(|topic| topic.matches(of_links)))
+}
+
 /// The deliveries that a retry of dead ones asks for.
 fn asked(filter: &LedgerFilter) -> Value {
     json!({
@@ -714,6 +722,33 @@ async fn may_retry_group(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn payloads_are_read_only_if_one_can_decide() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let plain =
+            VisibleEvents { objects: names(&["task"]), excepted: topics_of_links("task").to_vec(), ..VisibleEvents::default() };
+        let with_rules = VisibleEvents { objects: names(&["note", "task"]), ..VisibleEvents::default() };
+        let may_be = |topic: Option<&str>, possible: &VisibleEvents| {
+            let topic = topic.map(|topic| TopicFilter::parse(topic).expect("a filter"));
+            may_be_undecided(&LedgerFilter { topic, ..LedgerFilter::default() }, &plain, possible)
+        };
+        let certain = VisibleEvents { excepted: Vec::new(), ..plain.clone() };
+        for (topic, expected) in [
+            (None, true),
+            (Some("data.task.#"), true),
+            (Some("#.unlinked"), true),
+            (Some("data.task.linked"), true),
+            (Some("data.task.created"), false),
+            (Some("data.label.linked"), false),
+            (Some("platform."), false),
+        ] {
+            assert_eq!(may_be(topic, &certain), expected, "{topic:?}");
+            assert!(may_be(topic, &with_rules), "{topic:?}");
+        }
+        let nothing = VisibleEvents::default();
+        assert!(!may_be_undecided(&LedgerFilter::default(), &nothing, &nothing));
+    }
 
     #[test]
     fn errors_are_kept_within_bounds() {

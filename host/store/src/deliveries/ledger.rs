@@ -129,6 +129,17 @@ impl LedgerFilter {
     }
 }
 
+/// The maximum number of events that one request looks at because their payloads decide whether their entries are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct UndecidedMax {
+    /// The maximum number of events whose payloads are read.
+    pub events: i64,
+    /// The maximum number of bytes of these payloads. The first payload is read even if it is larger.
+    pub bytes: i64,
+    /// The number of the newest events of the outbox among which they are searched.
+    pub looked_through: i64,
+}
+
 /// The number of deliveries that a consumer group still has to get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
@@ -195,21 +206,26 @@ impl Connection {
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
     }
 
-    /// The newest `limit` events with entries that match the filter, of those that are `possible` and not `visible`. The numbers
-    /// are divided into pages, so that the payloads of a page can be read at once.
-    pub async fn events_between(
+    /// The newest events with entries that match the filter, of those that are `possible` and not `visible`. The numbers are
+    /// divided into pages, so that the payloads of a page can be read at once.
+    pub async fn undecided_events(
         &mut self,
         filter: &LedgerFilter,
         visible: &VisibleEvents,
         possible: &VisibleEvents,
-        limit: i64,
+        most: UndecidedMax,
     ) -> Result<Vec<Vec<i64>>, DbError> {
         let dialect = self.dialect();
         let mut params: Vec<Param> = Vec::new();
         let mut conditions = filter.of_entry(&mut params);
+        // One event has few entries, however old it is.
+        if filter.event_id.is_none() {
+            params.push(most.looked_through.into());
+            conditions.push(format!("d.event_seq > (SELECT max(seq) FROM svc_events) - ${}", params.len()));
+        }
         conditions.extend(filter.of_event(Some(possible), dialect, &mut params));
         conditions.push(format!("NOT coalesce({}, FALSE)", visible.condition(dialect, &mut params)));
-        params.push(limit.into());
+        params.push(most.events.into());
         let sql = format!(
             "SELECT e.seq, {} FROM (SELECT DISTINCT d.event_seq FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
              WHERE {} ORDER BY d.event_seq DESC LIMIT ${}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq DESC",
@@ -218,17 +234,21 @@ impl Connection {
             params.len(),
         );
         let mut pages: Vec<Vec<i64>> = Vec::new();
-        let mut bytes_left = 0;
+        let (mut bytes_left, mut bytes_left_of_page) = (most.bytes, 0);
         for row in self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await? {
             let (seq, bytes) = (row.integer(0)?, row.integer(1)?);
-            match pages.last_mut().filter(|_| bytes <= bytes_left) {
+            if bytes > bytes_left && !pages.is_empty() {
+                break;
+            }
+            match pages.last_mut().filter(|_| bytes <= bytes_left_of_page) {
                 Some(page) => page.push(seq),
                 None => {
                     pages.push(vec![seq]);
-                    bytes_left = PAGE_BYTES_MAX;
+                    bytes_left_of_page = PAGE_BYTES_MAX;
                 }
             }
             bytes_left -= bytes;
+            bytes_left_of_page -= bytes;
         }
         Ok(pages)
     }

@@ -47,6 +47,17 @@ async fn insert_deliveries(server: &Server, consumer: &str, first: usize, count:
 const DEAD: &str = "'failed', TRUE, 5, 'no answer', NULL";
 const DELIVERED: &str = "'delivered', FALSE, 1, NULL, 1700000000000";
 
+/// The members of the payload of an event that made a task, which is not done.
+const OPEN_TASK: &str = r#""before":null,"after":{"done":false},"diff":null"#;
+
+/// Permissions with which only its payload decides whether the event of a task is shown.
+fn reads_open_tasks() -> Value {
+    json!([
+        { "resource": "events", "actions": ["read"] },
+        { "resource": "task", "actions": ["read"], "where": { "done": false } },
+    ])
+}
+
 async fn subscribe(admin: &Admin<'_>, consumer: &str, event: &str) {
     let body = json!({ "event": event, "consumer": consumer, "handler": "log_event" });
     let made = admin.post("/api/v1/events/subscriptions", body).await;
@@ -388,6 +399,54 @@ on_both_engines! {
         let retried = all.post("/api/v1/events/deliveries/retry", retry).await;
         assert_eq!((retried.status, retried.data()), (202, json!({ "count": 30 })), "{}", retried.text);
         assert_eq!(counts(&admin, "consumer=many").await[0]["dead"], 700);
+    }
+
+    async fn payloads_decide_about_the_newest_events_of_the_outbox(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        subscribe(&admin, "many", "data.task.#").await;
+        let reader = key(&admin, "reader", reads_open_tasks()).await;
+        // The last event is the newest one. Only the second ones are among the newest 100,000 with it, even if some more follow.
+        for (first, count) in [(1_000, 5), (2_000, 4), (101_500, 1)] {
+            insert_events(&server, first, count, "'event-' || n, 'data.task.created', 'task', 'r' || n, NULL").await;
+            insert_deliveries(&server, "many", first, count, DEAD).await;
+        }
+        server.sql(&format!("UPDATE svc_events SET payload = '{{{OPEN_TASK}}}' WHERE seq >= 1000 AND topic = 'data.task.created'")).await;
+        for (who, expected) in [(&admin, 10), (&reader, 5)] {
+            assert_eq!(total(who, "consumer=many").await, expected);
+            assert_eq!(total(who, "consumer=many&topic=data.task.created&dead=true").await, expected);
+            assert_eq!(counts(who, "consumer=many").await[0]["dead"], expected);
+        }
+        let shown = ledger(&reader, "consumer=many").await;
+        let ids: Vec<&str> = shown.iter().map(|entry| entry["eventId"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["event-101500", "event-2003", "event-2002", "event-2001", "event-2000"]);
+        // One event is found however old it is.
+        assert_eq!(total(&reader, "consumer=many&eventId=event-1000").await, 1);
+        assert_eq!(reader.get("/api/v1/events/deliveries/event-1000/many").await.status, 200);
+    }
+
+    async fn payloads_that_decide_have_a_bounded_number_of_bytes(engine: Engine) {
+        const EACH: usize = 3 * 1024 * 1024;
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        subscribe(&admin, "many", "data.task.#").await;
+        let reader = key(&admin, "reader", reads_open_tasks()).await;
+        insert_events(&server, 1_000, 12, "'event-' || n, 'data.task.created', 'task', 'r' || n, NULL").await;
+        insert_deliveries(&server, "many", 1_000, 12, DEAD).await;
+        // Ten such payloads have fewer than 32 MiB together, and eleven have more.
+        let pad = match server.engine() {
+            Engine::Sqlite => format!("hex(zeroblob({}))", EACH / 2),
+            Engine::Postgres => format!("repeat('0', {EACH})"),
+        };
+        let payload = format!("'{{{OPEN_TASK},\"pad\":\"' || {pad} || '\"}}'");
+        server.sql(&format!("UPDATE svc_events SET payload = {payload} WHERE seq BETWEEN 1000 AND 1011")).await;
+        for (who, expected) in [(&admin, 12), (&reader, 10)] {
+            assert_eq!(total(who, "consumer=many").await, expected);
+        }
+        let shown = ledger(&reader, "consumer=many").await;
+        assert_eq!((&shown[0]["eventId"], &shown[9]["eventId"]), (&json!("event-1011"), &json!("event-1002")));
     }
 
     async fn nothing_is_tried_again_where_events_are_off(engine: Engine) {
