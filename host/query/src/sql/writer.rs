@@ -346,6 +346,14 @@ impl Writer {
 
     /// `SELECT …`: the rows, with null in the cells that cannot be read.
     fn seen_rows(&mut self, seen: &Seen, lead: Option<Lead<'_>>) -> String {
+        // The rules are about the table itself, even if the statement already reads its rows under the same name without some cells.
+        let outside = std::mem::take(&mut self.seen);
+        let rows = self.rows_by_rules(seen, lead);
+        self.seen = outside;
+        rows
+    }
+
+    fn rows_by_rules(&mut self, seen: &Seen, lead: Option<Lead<'_>>) -> String {
         let place = Place::qualified(&seen.whole);
         // Each condition is written once, even if it applies to several cells.
         let mut written: Vec<(*const Condition, String)> = Vec::new();

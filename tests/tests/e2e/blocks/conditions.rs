@@ -189,7 +189,7 @@ on_both_engines! {
         };
         let consent = |shown: &Value| shown["consent"].as_str().unwrap().to_owned();
         let asks = [
-            json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["title", "state"] } }]),
+            json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["state", "title"] } }]),
             json!([{ "resource": "task", "actions": ["create"], "check": { "title": { "neq": "a" } } }]),
             json!([{ "resource": "member", "actions": ["read"], "where": { "team": { "task_by_team": { "some": { "title": "a" } } } } }]),
         ];
@@ -203,7 +203,7 @@ on_both_engines! {
             exchange().await;
             let install = format!("?consent={shown}");
             let refused = admin.install(&install, file.clone()).await.expect_error(409, "conflict");
-            assert!(refused["message"].as_str().unwrap().contains("schema was changed"), "{refused}");
+            assert!(refused["message"].as_str().unwrap().contains("the schema was changed since then"), "{refused}");
             admin.install(&format!("{install}&dryRun=true"), file.clone()).await.expect_error(409, "conflict");
             admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
             for no_consent in ["?consent=yes", "?consent=", "?consent"] {
