@@ -4,7 +4,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use blockbase_query::{Action, Bounds, Clause, Condition, Grant, GrantContext, Reading, Scope, Seen, Variables, read_condition};
+use blockbase_query::{
+    Action, Bounds, Clause, Condition, Grant, GrantContext, Reading, Scope, Seen, Shapes, Variables, read_condition,
+};
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Result};
 
 use crate::caller::Caller;
@@ -123,18 +125,36 @@ fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
 }
 
-/// Grants as answers show them: with names instead of numbers of the catalogue. If a name in a condition or in a list of fields
-/// no longer exists, the answer shows the stored form and marks the grant as broken.
+/// Stored grants as answers show them: with names instead of numbers of the catalogue. If a name in a condition or in a list of
+/// fields no longer exists, the answer shows the stored form and marks the grant as broken. A grant is broken too if a condition
+/// cannot be read any more because a field has another type now. That happens if a role comes from an older copy of the database.
 pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
+    let shapes = Shapes::default();
+    // Whether a condition can be read does not depend on the time.
+    let grant_context = GrantContext { registry, now: 0, shapes: &shapes };
+    shown(registry, grants, |object, clause| grant_context.has_meaning(object, clause))
+}
+
+/// Does the same for the grants that a caller has in effect. Such a grant can have the conditions of several stored grants, which
+/// together may be above the limits of one condition. So only missing names mark it as broken.
+pub(crate) fn shown_effective_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
+    shown(registry, grants, |_, _| true)
+}
+
+fn shown(registry: &Registry, grants: Vec<Grant>, has_meaning: impl Fn(&Object, &Clause) -> bool) -> Vec<Grant> {
     let shown = |mut grant: Grant| {
+        let object = registry.object(&grant.resource);
         for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
-            match registry.object(&grant.resource).and_then(|object| clause.named(registry, object)) {
-                Some(named) => *clause = named,
+            match object.and_then(|object| Some((object, clause.named(registry, object)?))) {
+                Some((object, named)) => {
+                    grant.broken |= !has_meaning(object, clause);
+                    *clause = named;
+                }
                 None => grant.broken = true,
             }
         }
         if let Some(fields) = &mut grant.fields {
-            match registry.object(&grant.resource).and_then(|object| fields.named(registry, object)) {
+            match object.and_then(|object| fields.named(registry, object)) {
                 Some(named) => *fields = named,
                 None => grant.broken = true,
             }

@@ -100,4 +100,62 @@ on_both_engines! {
         assert_eq!((mended.status, &mended.data()["permissions"][0]["broken"]), (200, &json!(null)), "{}", mended.text);
         assert_eq!(titles(&ann, "").await, ["a"]);
     }
+
+    async fn a_condition_from_an_older_copy_gives_nothing_and_says_so(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let team_names = json!({ "resource": "team", "actions": ["read"] });
+        role(&admin, "worker", json!([
+            team_names,
+            { "resource": "task", "actions": ["read"], "where": of_my_teams() },
+            { "resource": "task", "actions": ["read"], "where": { "points": { "gte": 2 } } },
+            { "resource": "task", "actions": ["read"], "fields": { "read": ["title", "assignee"] } },
+            { "resource": "task", "actions": ["update"], "check": { "assignee": { "neq": "nobody" } } },
+            { "resource": "task", "actions": ["delete"], "where": { "points": 3 } },
+        ])).await;
+        let (ann, id) = user(&admin, "ann", Some("worker")).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        admin.make("member", json!({ "user_id": id, "team_id": team })).await;
+        let task = admin.make("task", json!({ "title": "a", "points": 3, "team_id": team })).await;
+        assert_eq!(titles(&ann, "").await, ["a"]);
+        let copy = server.sql("SELECT permissions FROM svc_roles WHERE name = 'worker'").await[0][0].clone();
+        // Without the grants, nothing refuses these changes: a relation is deleted, a field too, and another field gets another type.
+        let fewer = admin.patch("/api/v1/roles/worker", json!({ "permissions": [team_names] })).await;
+        assert_eq!(fewer.status, 200, "{}", fewer.text);
+        for path in ["/api/v1/objects/member?cascade=true", "/api/v1/objects/task/fields/assignee"] {
+            let gone = admin.delete(path).await;
+            assert_eq!(gone.status, 204, "{path}: {}", gone.text);
+        }
+        let retyped = admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await;
+        assert_eq!(retyped.status, 200, "{}", retyped.text);
+
+        // Somebody brings the role back from an older backup, with the tools of the database.
+        let (token, ann_token) = (admin.token.clone(), ann.token.clone());
+        let mut server = server;
+        server.kill();
+        let restored = copy.replace('\'', "''");
+        server.sql(&format!("UPDATE svc_roles SET permissions = '{restored}' WHERE name = 'worker'")).await;
+        let server = server.restart().await;
+        let (admin, ann) = (server.with_token(token), server.with_token(ann_token));
+        let role = admin.get("/api/v1/roles/worker").await.data();
+        let broken: Vec<bool> = role["permissions"].as_array().unwrap().iter().map(|grant| grant["broken"] == true).collect();
+        assert_eq!(broken, [false, true, true, true, true, true], "{role}");
+        let shown = admin.get("/api/v1/roles/worker/permissions").await.data();
+        let rights = shown["resources"].as_array().unwrap().iter().find(|rights| rights["resource"] == "task").unwrap();
+        for action in ["read", "update", "delete"] {
+            assert_eq!(rights[action], Value::Null, "{action}: {rights}");
+        }
+        assert_eq!(titles(&ann, "").await, Vec::<String>::new());
+        let path = format!("/api/v1/data/task/{task}");
+        ann.get(&path).await.expect_error(404, "not_found");
+        ann.patch(&path, json!({ "title": "b" })).await.expect_error(404, "not_found");
+        ann.delete(&path).await.expect_error(404, "not_found");
+        assert_eq!(titles(&admin, "").await, ["a"]);
+        // The role's other grants stay in force, and the broken ones can be replaced.
+        assert_eq!(ann.get("/api/v1/data/team").await.data().as_array().unwrap().len(), 1);
+        let by_text = json!({ "resource": "task", "actions": ["read"], "where": { "points": "3" } });
+        let mended = admin.patch("/api/v1/roles/worker", json!({ "permissions": [by_text] })).await;
+        assert_eq!((mended.status, &mended.data()["permissions"]), (200, &json!([by_text])), "{}", mended.text);
+        assert_eq!(titles(&ann, "").await, ["a"]);
+    }
 }
