@@ -3,6 +3,8 @@
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
+use crate::accounts::roles::{role, user};
+
 const BULK: &str = "/api/v1/data/ticket/bulk";
 
 async fn define(admin: &Admin<'_>) {
@@ -177,6 +179,77 @@ on_both_engines! {
         assert_eq!(titles(&admin, "").await.len(), 4);
         assert_eq!(admin.delete_with(BULK, json!({ "where": { "title": "t0" } })).await.json()["count"], 1);
         assert_eq!(admin.delete_with(BULK, all).await.json()["count"], 3);
+    }
+
+    async fn only_records_that_the_caller_may_read_and_write_count(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "3").start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        let make = async |title: &str, points: u8| admin.make("ticket", json!({ "title": title, "points": points })).await;
+        for title in ["x1", "x2", "x3", "x4", "x5"] {
+            make(title, 90).await;
+        }
+        let mut few = [make("a", 1).await, make("b", 1).await, make("c", 1).await];
+        few.sort();
+        // The other records are outside of one of the policies, or of both.
+        let few_points = json!({ "points": { "lt": 50 } });
+        let grants = |read: Option<&Value>, write: Option<&Value>| {
+            let grant = |actions: Value, rows: Option<&Value>| match rows {
+                None => json!({ "resource": "ticket", "actions": actions }),
+                Some(rows) => json!({ "resource": "ticket", "actions": actions, "where": rows }),
+            };
+            json!([grant(json!(["read"]), read), grant(json!(["update", "delete"]), write)])
+        };
+        let roles = [
+            ("reads_few", grants(Some(&few_points), None)),
+            ("writes_few", grants(None, Some(&few_points))),
+            ("knows_few", grants(Some(&few_points), Some(&few_points))),
+        ];
+        let mut callers = Vec::new();
+        for (name, grants) in roles {
+            role(&admin, name, grants).await;
+            callers.push((name, user(&admin, name, Some(name)).await.0));
+        }
+        // Every record meets this condition.
+        let all = json!({ "where": { "points": { "gte": 0 } } });
+        let change = json!({ "where": all["where"], "values": { "points": { "$inc": 1 } } });
+        for (name, caller) in &callers {
+            for query in ["?dryRun=true", ""] {
+                let changed = caller.patch(&format!("{BULK}{query}"), change.clone()).await;
+                assert_eq!(changed.status, 200, "{name}: {}", changed.text);
+                let mut ids: Vec<String> = serde_json::from_value(changed.json()["ids"].clone()).unwrap();
+                ids.sort();
+                assert_eq!((ids.as_slice(), &changed.json()["count"]), (few.as_slice(), &json!(3)), "{name}");
+            }
+            let gone = caller.delete_with(&format!("{BULK}?dryRun=true"), all.clone()).await;
+            assert_eq!((gone.status, gone.json()["count"].clone()), (200, json!(3)), "{name}: {}", gone.text);
+        }
+        assert_eq!(titles(&admin, "points=4").await, ["a", "b", "c"]);
+        assert_eq!(titles(&admin, "points=90").await, ["x1", "x2", "x3", "x4", "x5"]);
+
+        // With one more of these records, the call fails. The message does not depend on the number of the others.
+        let more = make("d", 1).await;
+        let refusals = async || {
+            let mut messages = Vec::new();
+            for (_, caller) in &callers {
+                let changed = caller.patch(BULK, change.clone()).await;
+                messages.push(changed.expect_error(400, "invalid_request")["message"].clone());
+                let gone = caller.delete_with(BULK, all.clone()).await;
+                messages.push(gone.expect_error(400, "invalid_request")["message"].clone());
+            }
+            messages
+        };
+        let refused = refusals().await;
+        make("x6", 90).await;
+        assert_eq!(refusals().await, refused);
+        assert_eq!(titles(&admin, "").await.len(), 10);
+        assert_eq!(titles(&admin, "points=4").await, ["a", "b", "c"]);
+        assert_eq!(admin.delete(&format!("/api/v1/data/ticket/{more}")).await.status, 204);
+        for (place, (name, caller)) in callers.iter().enumerate() {
+            let gone = caller.delete_with(BULK, all.clone()).await;
+            assert_eq!((gone.status, gone.json()["count"].clone()), (200, json!(if place == 0 { 3 } else { 0 })), "{name}: {}", gone.text);
+        }
+        assert_eq!(titles(&admin, "").await, ["x1", "x2", "x3", "x4", "x5", "x6"]);
     }
 }
 
