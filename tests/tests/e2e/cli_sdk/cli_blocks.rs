@@ -77,6 +77,12 @@ impl Shell {
 
     /// Does the same at a terminal. Types `typed` when `prompt` appears. The terminal mixes standard output and standard error.
     async fn at_terminal(&self, prompt: &str, typed: &str, arguments: &str) -> Ran {
+        self.at_terminal_after(async {}, prompt, typed, arguments).await
+    }
+
+    /// Does the same. `meanwhile` happens after `prompt` appears, and before `typed` is typed.
+    async fn at_terminal_after(&self, meanwhile: impl Future<Output = ()>, prompt: &str, typed: &str, arguments: &str) -> Ran {
+        use std::io::{Read, Write};
         let is_secret = arguments.starts_with("secret ");
         let mut command = self.command("/usr/bin/script");
         command
@@ -85,15 +91,20 @@ impl Shell {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let (prompt, typed) = (prompt.to_owned(), typed.to_owned());
-        let output = tokio::task::spawn_blocking(move || {
-            use std::io::{Read, Write};
+        let asked = tokio::task::spawn_blocking(move || {
             let mut child = command.spawn().expect("script");
-            let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+            let (stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let mut said = Vec::new();
             let mut byte = [0];
             while !String::from_utf8_lossy(&said).contains(&prompt) && stdout.read(&mut byte).unwrap() == 1 {
                 said.push(byte[0]);
             }
+            (child, stdin, stdout, said)
+        });
+        let asked = tokio::time::timeout(COMMAND_TIME_MAX, asked).await.expect("the command asks").unwrap();
+        meanwhile.await;
+        let output = tokio::task::spawn_blocking(move || {
+            let (child, mut stdin, mut stdout, mut said) = asked;
             if is_secret {
                 hides_what_is_typed(child.id());
             }
@@ -246,6 +257,39 @@ on_sqlite_first! {
         assert_eq!(shell.run(&["rollback", "tasks"]).await.out(), "tasks is at 0.2.0 again.\n");
         assert_eq!(version().await, "0.2.0");
         shell.run(&["rollback", "nothing"]).await.expect_error(1, &["not_found: "]);
+    }
+
+    async fn an_answer_grants_only_what_the_question_named(server: Server) {
+        let shell = Shell::of_admin(&server).await;
+        let admin = server.with_token(shell.environment[1].1.clone());
+        admin.make_task_object().await;
+        // Two fields exchange their names while the command waits for the answer.
+        let exchange = async || {
+            for (from, to) in [("title", "between"), ("priority", "title"), ("between", "priority")] {
+                let renamed = admin.patch(&format!("/api/v1/objects/task/fields/{from}"), json!({ "name": to })).await;
+                assert_eq!(renamed.status, 200, "{from}: {}", renamed.text);
+            }
+        };
+        let reads = json!({ "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } });
+        shell.file("1.wasm", tasks_block(json!({ "permissions": { "data": [reads] } })).await);
+        let conflict = "conflict: This is not what was shown with this consent: the schema was changed since then";
+
+        let refused = shell.at_terminal_after(exchange(), "[y/N]", "y\n", "install 1.wasm").await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.out.contains("Grant this? [y/N]") && refused.out.contains(conflict), "{refused:?}");
+        assert!(!refused.out.contains("is installed"), "{refused:?}");
+        assert_eq!(installed(&server, &shell).await, json!([]));
+        // The next question is about the fields that have the names now.
+        let granted = shell.at_terminal("[y/N]", "y\n", "install 1.wasm").await;
+        assert!(granted.out().contains("tasks 0.1.0 is installed ("), "{granted:?}");
+
+        let writes = json!({ "resource": "task", "actions": ["update"], "fields": { "write": ["priority"] } });
+        let wider = json!({ "version": "0.2.0", "permissions": { "data": [reads, writes] } });
+        shell.file("2.wasm", tasks_block(wider).await);
+        let refused = shell.at_terminal_after(exchange(), "[y/N]", "y\n", "upgrade 2.wasm").await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.out.contains("Grant this too? [y/N]") && refused.out.contains(conflict), "{refused:?}");
+        assert_eq!(installed(&server, &shell).await[0]["version"], "0.1.0");
     }
 
     async fn secrets_are_read_from_standard_input_and_only_their_names_come_back(server: Server) {
