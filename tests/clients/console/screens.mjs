@@ -89,8 +89,8 @@ const row = (page, text) => page.getByRole("grid").getByText(text).first();
 
 /**
  * Each screen has its address, a check that it is rendered, and `asks`: the request (a path or a pattern) without which it has nothing to
- * show. A screen without `asks` is only looked at, with what `opened` opens. Its requests are those of the screen in `failsLike`, or
- * `notTried` says why failures are not tested.
+ * show. A screen without `asks` is only looked at, with what `opened` opens. Its requests are those of the screen in `failsLike`,
+ * `triedBy` names the file and the test of its failures, or `notTried` says why failures are not tested.
  */
 export const SCREENS = [
   { name: "home", path: "", ready: (page) => page.getByRole("region", { name: "Objects" }).getByText("40", { exact: true }).waitFor(), asks: /^\/api\/v1\/(schema|data)$/ },
@@ -135,7 +135,7 @@ export const SCREENS = [
   { name: "block-hooks", failsLike: "block", path: "/blocks/greeter?tab=hooks", ready: heading("greeter") },
   { name: "block-configuration", failsLike: "block", path: "/blocks/greeter?tab=configuration", ready: (page) => page.getByLabel("Cheer").waitFor() },
   { name: "block-secrets", path: "/blocks/greeter?tab=secrets", ready: (page) => page.getByText("TOKEN").first().waitFor(), asks: "/api/v1/blocks/greeter/secrets" },
-  { name: "block-logs", notTried: "It asks again every 1.5 s by itself.", path: "/blocks/greeter?tab=logs", ready: withoutAlert("Level") },
+  { name: "block-logs", triedBy: ["blocks.mjs", "a log that cannot be loaded says why, and comes back by itself"], path: "/blocks/greeter?tab=logs", ready: withoutAlert("Level") },
   { name: "block-versions", failsLike: "block", path: "/blocks/greeter?tab=versions", ready: (page) => page.getByText("1.0.0").first().waitFor() },
   { name: "users", path: "/users", ready: grid("Users", "Grace Hopper"), asks: "/api/v1/users" },
   { name: "user", path: `/users?open=${other.userId}`, ready: inDetails("grace-hopper@example.com"), asks: `/api/v1/users/${other.userId}` },
