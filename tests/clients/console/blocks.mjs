@@ -282,7 +282,7 @@ test("a log that cannot be loaded says why, and comes back by itself", async () 
     ["abort", "The server did not answer"],
   ]) {
     const end = await intercept(page, ({ pathname }) => pathname === "/api/v1/blocks/clerk/logs", answer);
-    await page.goto(`${base}/admin/blocks/clerk?tab=logs`);
+    await page.goto(`${base}/admin/blocks/clerk?tab=logs&q=spinning`);
     const notice = page.getByRole("alert").filter({ hasText: "The log could not be loaded" });
     await notice.getByText(says, { exact: false }).waitFor();
     await end();
