@@ -1,6 +1,7 @@
 /**
  * The routes whose shapes follow the live schema and the installed blocks. The OpenAPI document repeats these routes for each object, so
  * its types for an empty server do not contain them. This file names each route once for all objects, with a record as a JSON object.
+ * `.ci/openapi` compares it with the document of a server that has objects.
  */
 import type { JsonObject, JsonValue } from "./json";
 import type { components } from "./schema";
@@ -10,13 +11,16 @@ export interface RecordRow extends JsonObject {
   id: string;
 }
 
+type Pagination = components["schemas"]["SvcPagination"];
+type ByNumber = "page" | "totalPages";
+
 /**
  * A page by a cursor (`cursor`, `after` or `before`) has the cursors of its first and last record. They are null if it is empty. It has no
  * `page` and `totalPages`.
  */
 export interface RecordsPage {
   data: RecordRow[];
-  pagination: components["schemas"]["SvcPagination"] & { startCursor?: string | null; endCursor?: string | null };
+  pagination: Omit<Pagination, ByNumber> & Partial<Pick<Pagination, ByNumber>> & { startCursor?: string | null; endCursor?: string | null };
 }
 
 /** One function of all records that match. */
@@ -31,7 +35,7 @@ export interface GroupRow extends JsonObject {
 
 export interface GroupsPage {
   data: GroupRow[];
-  pagination: components["schemas"]["SvcPagination"];
+  pagination: Pagination;
 }
 
 interface Written {

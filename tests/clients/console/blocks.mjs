@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { admin, base, button, call, copyAs, details, folder, look, must, open, openInFirefox, pack, person, until } from "./harness.mjs";
+import { admin, base, button, call, copyAs, details, folder, intercept, look, must, open, openInFirefox, pack, person, until } from "./harness.mjs";
 
 const directory = folder("blocks");
 
@@ -272,6 +272,23 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await button(page, "Replay").click();
   await page.getByText("The handler failed").waitFor();
   await look(page, "replay");
+});
+
+test("a log that cannot be loaded says why, and comes back by itself", async () => {
+  const page = await open("/admin/blocks/clerk", { as: owner, expect: [/status of (403|500)/, /ERR_CONNECTION_REFUSED/] });
+  for (const [answer, says] of [
+    [{ status: 403, body: { error: "forbidden", message: "You need the permission to read `things`." } }, "You need the permission to read things"],
+    [{ status: 500, body: { error: "internal", message: "Something went wrong inside." } }, "Something went wrong inside"],
+    ["abort", "The server did not answer"],
+  ]) {
+    const end = await intercept(page, ({ pathname }) => pathname === "/api/v1/blocks/clerk/logs", answer);
+    await page.goto(`${base}/admin/blocks/clerk?tab=logs&q=spinning`);
+    const notice = page.getByRole("alert").filter({ hasText: "The log could not be loaded" });
+    await notice.getByText(says, { exact: false }).waitFor();
+    await end();
+    await page.getByRole("log", { name: "Log of clerk" }).getByText("spinning").first().waitFor();
+    await notice.waitFor({ state: "detached" });
+  }
 });
 
 test("a block without handlers of its own offers no replay", async () => {

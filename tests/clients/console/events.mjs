@@ -159,20 +159,21 @@ test("a webhook is made with its secret shown once, tested, rotated, disabled an
   await look(page, "verify");
 });
 
-test("a dead delivery says why, and is sent again: one from its page, and all that are dead", async () => {
+test("a dead delivery says why, and is sent again: one from its page, a selection, and all that are dead", async () => {
   status = 500;
   const hook = (await must(owner, "POST", "/api/v1/webhooks", { name: "ledger", url: address, topics: ["data.note.created"] })).data;
   const consumer = `webhook:${hook.id}`;
   await create("one");
   await create("two");
+  await create("three");
   const dead = async () => (await must(owner, "GET", `/api/v1/events/deliveries?dead=true&consumer=${encodeURIComponent(consumer)}`)).data.length;
-  await until("both are dead", async () => (await dead()) === 2);
+  await until("all are dead", async () => (await dead()) === 3);
   // The list of webhooks also shows this, until the events are delivered.
   const hooks = await open("/admin/webhooks", { as: owner });
   const said = (text) => hooks.getByRole("grid", { name: "Webhooks" }).getByText(text, { exact: true }).waitFor();
-  await said("2 dead");
+  await said("3 dead");
   const page = await open(`/admin/deliveries?status=dead&consumer=${encodeURIComponent(consumer)}`, { as: owner });
-  await rows(page, "Deliveries").nth(1).waitFor();
+  await rows(page, "Deliveries").nth(2).waitFor();
   await look(page, "deliveries");
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   const pane = details(page);
@@ -188,7 +189,14 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   status = 200;
   const count = received.length;
   await button(pane, "Retry delivery").click();
-  await until("it is delivered", async () => received.length > count && (await dead()) === 1);
+  await until("it is delivered", async () => received.length > count && (await dead()) === 2);
+  await rows(page, "Deliveries").nth(2).waitFor({ state: "detached" });
+  await page.getByRole("grid", { name: "Deliveries" }).focus();
+  await page.keyboard.press("Space");
+  await button(page, "Retry 1 delivery").focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("1 delivery is on the way again.").waitFor();
+  await until("the selected one is delivered", async () => (await dead()) === 1);
   await rows(page, "Deliveries").nth(1).waitFor({ state: "detached" });
   await button(page, "Retry all 1 dead").click();
   // The progress is shown until no delivery waits.
@@ -202,8 +210,8 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await said("delivers");
   await page.getByText("No delivery matches").waitFor();
   await page.getByText("All", { exact: true }).click();
-  await rows(page, "Deliveries").nth(1).waitFor();
-  await page.getByRole("grid", { name: "Deliveries" }).getByText("delivered").nth(1).waitFor();
+  await rows(page, "Deliveries").nth(2).waitFor();
+  await page.getByRole("grid", { name: "Deliveries" }).getByText("delivered").nth(2).waitFor();
   // Opens the deliveries of an event from the event.
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   // The attempts before the retry are kept.

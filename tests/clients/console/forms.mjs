@@ -104,6 +104,22 @@ test("Enter adds a line only where a text may have several, and each input is ti
   await axe(page, "a form with an error");
 });
 
+test("a field of each other type is tied to its description and its error", async () => {
+  const types = { kind: "enum", labels: "multi_enum", born: "date", met: "datetime", fan: "boolean", extra: "json" };
+  const fields = Object.entries(types).map(([name, type]) => ({ name, type, required: true, description: `Says its ${type}.`, ...(/enum/.test(type) ? { options: ["one", "two"] } : {}) }));
+  await must(owner, "POST", "/api/v1/objects", { name: "profile", label: "Profile", fields });
+  const page = await open("/admin/data/profile/new", { as: owner });
+  await button(page, "Enter a value for extra").click();
+  await page.locator(".cm-content").waitFor();
+  await button(page, "Create Profile").click();
+  for (const [name, type] of Object.entries(types)) {
+    const input = row(page, name).locator('input:not([type="hidden"]), [role="radiogroup"], .cm-content').first();
+    await until(`${name} has its error`, async () => (await descriptionOf(input)).includes("This is required."));
+    assert.ok((await descriptionOf(input)).includes(`Says its ${type}.`), name);
+    assert.equal(await input.getAttribute("aria-invalid"), "true", name);
+  }
+});
+
 test("Tab leaves a code editor, and Escape asks before it drops what was typed", async () => {
   const page = await open("/admin/tasks", { as: owner });
   const create = page.getByRole("link", { name: "Create task" });

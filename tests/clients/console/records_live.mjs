@@ -1,7 +1,7 @@
 // The table of records while others write: glowing cells, new rows, rows that leave the view, and a storm of events.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, grid, holdAnswers, look, must, open, settled, until } from "./harness.mjs";
+import { admin, grid, holdAnswers, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 before(async () => {
@@ -49,6 +49,8 @@ test("a changed cell glows once, a row that left is gray and says why", async ()
   const stays = await make({ title: "stays here", state: "on", n: 1 });
   const leaves = await make({ title: "leaves soon", state: "on", n: 1 });
   const goes = await make({ title: "goes away", state: "on", n: 1 });
+  const taken = await make({ title: "taken away", state: "on", n: 1 });
+  const other = await person(me, "Dora Deleter", [{ resource: "tick", actions: ["read", "delete"] }]);
   const page = await open(`/admin/data/tick?filter=${encodeURIComponent('[["state","eq","on"]]')}`, { as: me, reducedMotion: "no-preference" });
   await ready(page);
   await page.evaluate(() => {
@@ -65,17 +67,19 @@ test("a changed cell glows once, a row that left is gray and says why", async ()
 
   await change(leaves.id, { state: "off" });
   await must(me, "DELETE", `/api/v1/data/tick/${goes.id}`);
+  await must(other, "DELETE", `/api/v1/data/tick/${taken.id}`);
   const left = rowOf(page, "leaves soon");
   await until("both are gray", async () => (await left.getAttribute("data-gone")) !== null && (await rowOf(page, "goes away").getAttribute("data-gone")) !== null);
   await left.getByText("This record does not match the view any more.").waitFor();
   await rowOf(page, "goes away").getByText("You deleted this record.").waitFor();
+  await rowOf(page, "taken away").getByText("Somebody deleted this record.").waitFor();
   await look(page, "gone", { widths: [1280] });
   // When it is back in the view, it looks like any other row.
   await change(leaves.id, { state: "on" });
   await until("it is back", async () => (await left.getAttribute("data-gone")) === null);
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Read again" }).click();
-  await rowOf(page, "goes away").waitFor({ state: "detached" });
+  for (const text of ["goes away", "taken away"]) await rowOf(page, text).waitFor({ state: "detached" });
 });
 
 test("what somebody types is not moved by what others do", async () => {

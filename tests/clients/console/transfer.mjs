@@ -139,11 +139,12 @@ test("a relation takes the value of a unique field of its target, a column is le
     { name: "email", type: "email", required: true },
     { name: "age", type: "integer" },
     { name: "note", type: "text" },
+    { name: "site", type: "url" },
   ]);
   await must(me, "POST", "/api/v1/relationships", { name: "company", kind: "many_to_one", source: "contact", target: "company" });
   const acme = (await must(me, "POST", "/api/v1/data/company", { name: "Acme, Inc." })).data.id;
-  const lines = ["Email,Company,Age,Note", 'a@example.com,"Acme, Inc.",30,x', "b@example.com,Nowhere,30,x", "c@example.com,,30,x", 'nobody,"Acme, Inc.",old,x'];
-  const page = await begin("contact");
+  const lines = ["Email,Company,Age,Note,Site", 'a@example.com,"Acme, Inc.",30,x,', "b@example.com,Nowhere,30,x,", "c@example.com,,30,x,", 'nobody,"Acme, Inc.",old,x,', 'd@example,"Acme, Inc.",30,x,http:///d'];
+  const page = await begin("contact", { expect: [/status of 400/] });
   await choose(page, file("contacts.csv", `${lines.join("\n")}\n`));
   const select = async (name, option) => {
     await page.getByRole("combobox", { name }).click();
@@ -163,8 +164,12 @@ test("a relation takes the value of a unique field of its target, a column is le
   );
   const report = await refused(page);
   assert.match(report, /,2,company_id,There is no `company` whose `name` is `Nowhere`\./);
-  // The report has both reasons for the last row.
+  // The report has both reasons of a row, those of the console's own check and those of the server, which is stricter.
   assert.match(report, /,4,,email: Enter an e-mail address\.; age: `old` is no number\./);
+  assert.match(report, /,5,,"?email: [^;\r\n]*it needs to be an e-mail address\.; site: [^;\r\n]*it needs to be an absolute http or https URL\./);
+  const shown = page.getByRole("region", { name: "Refused rows" }).getByRole("row", { name: /^5 / });
+  await shown.getByText("it needs to be an e-mail address", { exact: false }).waitFor();
+  await shown.getByText("it needs to be an absolute http or https URL", { exact: false }).waitFor();
 });
 
 test("an export with names comes back by an import, ids where there is no name included", async () => {
