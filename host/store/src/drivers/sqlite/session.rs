@@ -79,19 +79,3 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     functions::register(&driver, meter)?;
     Ok(driver)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_of_sqlite_share_no_locks_for_pages_and_memory() {
-        let session = Session::open(Path::new(":memory:"), true).expect("a database");
-        let mut statement = session.prepare("PRAGMA compile_options").expect("a statement");
-        let options = statement.query_map([], |row| row.get::<_, String>(0)).expect("options");
-        let options = options.collect::<rusqlite::Result<Vec<_>>>().expect("texts");
-        let has = |option: &str| options.iter().any(|known| known == option);
-        let is_built_so = !has("ENABLE_MEMORY_MANAGEMENT") && has("DEFAULT_MEMSTATUS=0") && has("DEFAULT_PCACHE_INITSZ=0");
-        assert!(is_built_so, "see .cargo/config.toml: {options:?}");
-    }
-}
