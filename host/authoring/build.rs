@@ -8,7 +8,7 @@ const LEFT_OUT: [&str; 9] =
     ["target", "node_modules", "__pycache__", ".blockbase", ".venv", "dist", "tests", "Cargo.lock", ".gitignore"];
 
 /// The checkout, from the package. All paths start at the package, the folder in which cargo runs this script. With absolute
-/// paths, two checkouts that share a target folder could include the files of each other.
+/// paths, a crate that is compiled in one checkout could include files of another one, if both share a target folder.
 const ROOT: &str = "../..";
 
 fn main() {

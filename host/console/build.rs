@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 fn main() {
-    // All paths start at the package, the folder in which cargo runs this script. With absolute paths, two checkouts that share a
-    // target folder could include the files of each other.
+    // All paths start at the package, the folder in which cargo runs this script. With absolute paths, a crate that is compiled in
+    // one checkout could include files of another one, if both share a target folder.
     println!("cargo::rerun-if-changed=assets");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir("assets").expect("the folder assets").flatten().map(|entry| entry.path()).collect();

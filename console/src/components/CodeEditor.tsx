@@ -43,7 +43,8 @@ export function CodeEditor(props: CodeEditorProps) {
   return (
     <Suspense
       fallback={
-        props.language === "pattern" ? (
+        // An input would lose line breaks.
+        props.language === "pattern" && !props.value.includes("\n") ? (
           <PlainInput {...props} leftRef={leftRef} />
         ) : (
           <Late>

@@ -5,7 +5,7 @@ import { linter } from "@codemirror/lint";
 import { Compartment, EditorState, Transaction } from "@codemirror/state";
 import { type Command, Decoration, EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers, placeholder as hint } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { type RefObject, useEffect, useId, useLayoutEffect, useRef } from "react";
+import { type RefObject, useId, useLayoutEffect, useRef } from "react";
 import { nonce } from "./nonce";
 import type { CodeEditorProps, Selected } from "./CodeEditor";
 import { patternLanguage, withoutBreaks } from "./pattern-line";
@@ -106,10 +106,11 @@ export default function CodeEditorImpl({ value, onChange, label, language = "jso
   const texts = useRef(new Compartment());
   const id = useId();
   const isPattern = language === "pattern";
+  // These are layout effects, because a key between the render and a later effect would be lost.
   useLayoutEffect(() => {
     changed.current = onChange;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const made = new EditorView({
       parent: place.current!,
       state: EditorState.create({
@@ -141,15 +142,14 @@ export default function CodeEditorImpl({ value, onChange, label, language = "jso
     }
     return () => made.destroy();
   }, [label, isPattern, boxId, placeholder, leftRef]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
   const ids = [describedBy, error === undefined ? undefined : `${id}-error`, readOnly || isPattern ? undefined : `${id}-keys`].filter(Boolean).join(" ");
-  useEffect(() => {
+  useLayoutEffect(() => {
     const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
     view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
   }, [ids, error, isInvalid, label]);
-  // A layout effect, because a key between the render and a later effect would be lost.
   useLayoutEffect(() => {
     const now = view.current;
     first.current = value;

@@ -130,6 +130,9 @@ test("a pattern can be typed before its editor is loaded, and line breaks that i
   const details = page.getByRole("complementary", { name: "Details" });
   const grid = page.getByRole("grid", { name: "Fields of words" });
   const { isAsked, release } = await holdAnswers(page, "**/assets/CodeEditorImpl-*.js");
+  await grid.getByText("word", { exact: true }).click();
+  await details.getByText("A regular expression that has to match", { exact: false }).waitFor();
+  assert.equal(await details.getByRole("textbox", { name: "Pattern" }).count(), 0, "no input, which would lose the line breaks");
   await grid.getByText("code", { exact: true }).click();
   await details.getByRole("textbox", { name: "Pattern" }).fill("^a");
   await isAsked;
