@@ -7,20 +7,22 @@ use std::path::{Path, PathBuf};
 const LEFT_OUT: [&str; 9] =
     ["target", "node_modules", "__pycache__", ".blockbase", ".venv", "dist", "tests", "Cargo.lock", ".gitignore"];
 
+/// The checkout, from the package. All paths start at the package, the folder in which cargo runs this script. With absolute
+/// paths, two checkouts that share a target folder could include the files of each other.
+const ROOT: &str = "../..";
+
 fn main() {
-    // The variable is read at run time. With `env!`, a script that was compiled in another checkout would list that checkout's
-    // files.
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
-    let root = root.canonicalize().expect("the checkout");
     let mut files = Vec::new();
     for folder in ["sdk", "wit"] {
-        walk(&root.join(folder), &mut files);
+        walk(&Path::new(ROOT).join(folder), &mut files);
     }
     files.sort();
     let mut list = "&[\n".to_owned();
     for file in files {
-        let name = file.strip_prefix(&root).expect("a file of the checkout").to_string_lossy().replace('\\', "/");
-        writeln!(list, "  ({name:?}, include_bytes!({:?})),", file.display().to_string()).expect("a string takes all");
+        let name = file.strip_prefix(ROOT).expect("a file of the checkout").to_string_lossy().replace('\\', "/");
+        let path = format!("/{ROOT}/{name}");
+        writeln!(list, "  ({name:?}, include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),")
+            .expect("a string takes all");
     }
     list.push_str("]\n");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("embedded.rs");

@@ -4,18 +4,19 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 fn main() {
-    // The variable is read at run time. With `env!`, a script that was compiled in another checkout would list that checkout's
-    // files.
-    let assets = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("assets");
-    println!("cargo::rerun-if-changed={}", assets.display());
+    // All paths start at the package, the folder in which cargo runs this script. With absolute paths, two checkouts that share a
+    // target folder could include the files of each other.
+    println!("cargo::rerun-if-changed=assets");
     let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&assets).expect("the folder assets").flatten().map(|entry| entry.path()).collect();
+        std::fs::read_dir("assets").expect("the folder assets").flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "gz"));
     files.sort();
     let mut list = "&[\n".to_owned();
     for file in files {
-        let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
-        writeln!(list, "  ({name:?}, include_bytes!({:?})),", file.display().to_string()).expect("a string takes all");
+        let name = file.file_stem().expect("a name").to_string_lossy();
+        let path = format!("/assets/{}", file.file_name().expect("a name").to_string_lossy());
+        writeln!(list, "  ({name:?}, include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),")
+            .expect("a string takes all");
     }
     list.push_str("]\n");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("assets.rs");

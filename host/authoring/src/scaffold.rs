@@ -96,6 +96,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_binary_includes_the_files_of_this_checkout() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        assert!(FILES.iter().any(|(path, _)| path.starts_with("sdk/")) && FILES.iter().any(|(path, _)| path.starts_with("wit/")));
+        for (path, bytes) in FILES {
+            let file = std::fs::read(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert!(file == *bytes, "{path} is included as another checkout has it");
+        }
+    }
+
+    #[test]
     fn the_rust_sdk_carries_the_interface_as_it_is() {
         for package in ["blockbase-block-0.1.0", "blockbase-sdk-0.1.0"] {
             let original: Vec<_> = folder(&format!("wit/{package}")).collect();
