@@ -69,7 +69,7 @@ const JSON_PARTS = [
   EditorView.lineWrapping,
   keymap.of(defaultKeymap),
 ];
-// The default keys would take Ctrl Enter and Escape from the page, and Ctrl [ indents.
+// The default keys would take Ctrl Enter from the page, and they have keys that indent.
 const PATTERN_PARTS = [
   patternLanguage,
   patternBrackets,
@@ -106,7 +106,7 @@ export default function CodeEditorImpl({ value, onChange, label, language = "jso
   const texts = useRef(new Compartment());
   const id = useId();
   const isPattern = language === "pattern";
-  useEffect(() => {
+  useLayoutEffect(() => {
     changed.current = onChange;
   });
   useEffect(() => {
