@@ -2,7 +2,7 @@
 // of a code editor and out of panels, and back to the previous focus.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, button, details, focused, must, open, settled, until } from "./harness.mjs";
+import { admin, axe, button, descriptionOf, details, focused, must, open, settled, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "company", label: "Company", fields: [{ name: "name", type: "text", required: true, max: 80 }] });
@@ -12,8 +12,6 @@ const acme = (await must(owner, "POST", "/api/v1/data/company", { name: "Acme" }
 await must(owner, "POST", "/api/v1/data/company", { name: "Brown and Sons" });
 
 const row = (page, name) => page.locator(`[data-column="${name}"]`);
-/** The texts that describe an input, as a screen reader reads them. */
-const descriptionOf = (input) => input.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));
 const contacts = async () => (await must(owner, "GET", "/api/v1/data/contact?sort=-created_at")).data;
 
 test("the type of a field is found by the API's word, and a text that names no type is an error", async () => {

@@ -160,6 +160,20 @@ export async function choosePath(page, picker, ...names) {
   for (const name of names) await page.getByRole("option", { name, exact: true }).click();
 }
 
+/** The code editor with this label. While it is loaded, a pattern has a plain input in its place. */
+export const codeEditor = (within, label) => within.locator(`.cm-content[aria-label="${label}"]`);
+
+/** Replaces the text of a code editor. */
+export async function writeCode(editor, text) {
+  const { keyboard } = editor.page();
+  await editor.click();
+  await keyboard.press("Control+a");
+  await keyboard.insertText(text);
+}
+
+/** The texts that describe an input, as a screen reader reads them. */
+export const descriptionOf = (input) => input.evaluate((element) => (element.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "?").join(" | "));
+
 /** Runs `act`, which lets the page copy something, and returns the copied text. */
 export async function copied(page, act) {
   const none = "nothing is copied yet";

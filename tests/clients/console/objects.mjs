@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { admin, copied, intercept, look, must, open, settled, still, until } from "./harness.mjs";
+import { admin, axe, codeEditor, copied, descriptionOf, focused, holdAnswers, intercept, look, must, open, settled, still, until, writeCode } from "./harness.mjs";
 
 const me = await admin();
 // The screens request plans that the server may refuse. Such responses are expected.
@@ -29,9 +29,9 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await page.getByRole("group", { name: "Field code" }).getByRole("checkbox", { name: "Unique" }).check();
   await page.getByRole("button", { name: "Rules of code" }).click();
   const rules = page.getByRole("complementary", { name: "Details" });
-  await rules.getByRole("textbox", { name: "Pattern" }).fill("(?=x)");
+  await writeCode(codeEditor(rules, "Pattern"), "(?=x)");
   await rules.getByText("Look-ahead and look-behind are not supported", { exact: false }).first().waitFor();
-  await rules.getByRole("textbox", { name: "Pattern" }).fill("^[A-Z]{2}-[0-9]+$");
+  await writeCode(codeEditor(rules, "Pattern"), "^[A-Z]{2}-[0-9]+$");
   await rules.getByRole("textbox", { name: "Sample to match" }).fill("ab-1");
   await rules.getByText("does not match", { exact: true }).waitFor();
   await rules.getByRole("textbox", { name: "Sample to match" }).fill("AB-1");
@@ -74,6 +74,86 @@ test("a field of an object without records takes any type", async () => {
   await page.getByRole("dialog").getByRole("button", { name: /^Apply 1 change/ }).click();
   await page.getByText("1 change of blank applied.").waitFor();
   assert.deepEqual(await fields("blank"), [{ name: "code", type: "integer" }]);
+});
+
+test("a pattern is one line in a code editor, which the keyboard leaves, with the server's error and a sample", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "plate", fields: [{ name: "code", type: "text" }] });
+  const page = await open("/admin/objects/plate?open=code", { as: me, expect: [plans] });
+  const details = page.getByRole("complementary", { name: "Details" });
+  const pattern = codeEditor(details, "Pattern");
+  const text = async () => (await pattern.innerText()).trim();
+  await pattern.waitFor();
+  assert.equal(await pattern.getAttribute("aria-multiline"), "false");
+  await details.getByText("Pattern", { exact: true }).click();
+  await until("the label leads to it", async () => (await focused(page)) === "Pattern");
+  await page.keyboard.type("^[A-Z]{2}");
+  await page.keyboard.press("Enter");
+  await page.evaluate(() => navigator.clipboard.writeText("-[0-9]\n+$"));
+  await page.keyboard.press("Control+v");
+  await until("pasted as one line", async () => (await text()) === "^[A-Z]{2}-[0-9]+$");
+  assert.equal(await pattern.locator(".cm-line").count(), 1);
+  // What follows is typed behind the pasted text.
+  await page.keyboard.type("|x");
+  await until("typed", async () => (await text()) === "^[A-Z]{2}-[0-9]+$|x");
+  await page.keyboard.press("Backspace");
+  await page.keyboard.press("Backspace");
+  const sizes = [pattern.locator("xpath=ancestor::*[@data-line]"), details.getByRole("textbox", { name: "Label" })].map((each) => each.boundingBox());
+  const [editor, input] = await Promise.all(sizes);
+  assert.deepEqual([editor.width, editor.height], [input.width, input.height], "it has the size of an input");
+
+  await page.keyboard.press("Tab");
+  await until("Tab moved on", async () => (await focused(page)) === "Sample to match");
+  await details.getByRole("textbox", { name: "Sample to match" }).fill("AB-1");
+  await details.getByText("matches", { exact: true }).waitFor();
+  await writeCode(pattern, "(");
+  await until("the error is announced", async () => /is not a regular expression/.test(await descriptionOf(pattern)));
+  assert.match(await descriptionOf(pattern), /has to match somewhere in the value/);
+  assert.equal(await pattern.getAttribute("aria-invalid"), "true");
+  await axe(page, "a pattern with an error");
+  await writeCode(pattern, "^[a-z]$");
+  await details.getByText("does not match", { exact: true }).waitFor();
+  await until("no error", async () => (await pattern.getAttribute("aria-invalid")) === null);
+  await writeCode(pattern, "^[A-Z]{2}-[0-9]+$");
+  await details.getByText("matches", { exact: true }).waitFor();
+  await details.getByText("No row breaks it, and nothing is lost.").waitFor();
+  await look(page, "pattern");
+  await page.getByRole("button", { name: "Review and apply" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Apply 1 change" }).click();
+  await page.getByText("1 change of plate applied.").waitFor();
+  assert.deepEqual(await fields("plate"), [{ name: "code", type: "text", pattern: "^[A-Z]{2}-[0-9]+$" }]);
+});
+
+test("a pattern can be typed before its editor is loaded, and line breaks that it has already stay", async () => {
+  const verbose = "(?x)\n^[a-z]+ # a word\n$";
+  await must(me, "POST", "/api/v1/objects", { name: "words", fields: [{ name: "code", type: "text" }, { name: "word", type: "text", pattern: verbose }] });
+  const page = await open("/admin/objects/words", { as: me, expect: [plans] });
+  const details = page.getByRole("complementary", { name: "Details" });
+  const grid = page.getByRole("grid", { name: "Fields of words" });
+  const { isAsked, release } = await holdAnswers(page, "**/assets/CodeEditorImpl-*.js");
+  await grid.getByText("code", { exact: true }).click();
+  await details.getByRole("textbox", { name: "Pattern" }).fill("^a");
+  await isAsked;
+  release();
+  const pattern = codeEditor(details, "Pattern");
+  await pattern.waitFor();
+  await until("the editor has the focus", () => pattern.evaluate((element) => element === document.activeElement));
+  await page.keyboard.type("b$");
+  await until("typed behind", async () => (await pattern.innerText()).trim() === "^ab$");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await page.getByText("1 pending change", { exact: true }).waitFor({ state: "detached" });
+
+  await grid.getByText("word", { exact: true }).click();
+  await until("all lines are there", async () => (await pattern.locator(".cm-line").count()) === 3);
+  assert.equal(await page.getByText("pending change", { exact: false }).count(), 0, "to open it is no change");
+  await pattern.click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("| $");
+  await page.getByRole("button", { name: "Review and apply" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Apply 1 change" }).click();
+  await page.getByText("1 change of words applied.").waitFor();
+  assert.equal((await fields("words"))[1].pattern, `${verbose}| $`);
 });
 
 test("several changes are shown with their effect, and applied in order", async () => {

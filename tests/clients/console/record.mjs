@@ -1,7 +1,7 @@
 // The screen of one record: a form with every type, relations, JSON, history, conflicts, deletion, and errors.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, hostile, intercept, look, must, open, openInFirefox, person, until } from "./harness.mjs";
+import { admin, base, call, hostile, intercept, look, must, open, openInFirefox, person, until, writeCode } from "./harness.mjs";
 
 let me;
 const task = (values) => must(me, "POST", "/api/v1/data/task", values).then(({ data }) => data);
@@ -290,11 +290,7 @@ test("the JSON of the whole record is edited without losing digits, and shares t
   const editor = page.locator(".cm-content");
   await editor.getByText("9007199254740993").waitFor();
   const text = await raw(`/api/v1/data/task/${id}`);
-  const change = async (edit) => {
-    await editor.click();
-    await page.keyboard.press("Control+a");
-    await page.keyboard.insertText(edit(text.slice(8, -1)));
-  };
+  const change = (edit) => writeCode(editor, edit(text.slice(8, -1)));
   await change((record) => record.replace('"title":"As JSON"', '"title":"By JSON","nope":1'));
   await page.getByText("`nope` is no field of `task`").waitFor();
   await change((record) => record.replace(/"id":"[^"]*"/, '"id":"other"'));

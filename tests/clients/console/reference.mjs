@@ -1,7 +1,7 @@
 // The screen API: an operation is tried and shows the server's answer or its error, and the snippets have the names of a live object.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, agree, base, button, call, copied, look, must, open } from "./harness.mjs";
+import { admin, agree, base, button, call, copied, look, must, open, writeCode } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "memo", label: "Memo", fields: [{ name: "text", type: "text", required: true, max: 20 }] });
@@ -41,11 +41,7 @@ test("a read needs its parameters, shows the answer or the error, and is copied 
 test("a write is sent with the body in the editor, which has to be JSON, and a refusal names the field", async () => {
   const page = await operation("POST /api/v1/data/memo");
   const editor = page.locator(".cm-content");
-  const write = async (text) => {
-    await editor.click();
-    await page.keyboard.press("Control+a");
-    await page.keyboard.insertText(text);
-  };
+  const write = (text) => writeCode(editor, text);
   const send = button(page, "Send POST");
   await editor.waitFor();
   await write("{ no json");

@@ -2,7 +2,7 @@
 // refused, broken, explained, and seen as somebody who has them.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, button, call, choosePath, copyAs, grid, look, must, open, person, ready, settled, until } from "./harness.mjs";
+import { admin, base, button, call, choosePath, copyAs, grid, look, must, open, person, ready, settled, until, writeCode } from "./harness.mjs";
 
 let owner;
 
@@ -114,9 +114,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   const writes = clause(page, WRITES);
   await button(writes, "Edit as JSON").click();
   const text = writes.getByRole("textbox", { name: "Condition of writes" });
-  await text.click();
-  await page.keyboard.press("Control+A");
-  await page.keyboard.insertText('{"state": {"in": ["open", "done"]}}');
+  await writeCode(text, '{"state": {"in": ["open", "done"]}}');
   await says(page, WRITES, "state is any of open, done");
   await look(page, "editor");
   await button(editor(page), "Add grant").click();
@@ -254,9 +252,7 @@ test("what the server refuses is said at its condition", async () => {
   await button(page, "Edit the grant on memo").click();
   await button(clause(page, ROWS), "Edit as JSON").click();
   const text = clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" });
-  await text.click();
-  await page.keyboard.press("Control+A");
-  await page.keyboard.insertText('{"colour": "red"}');
+  await writeCode(text, '{"colour": "red"}');
   await button(editor(page), "Apply").click();
   await button(page, "Save role").click();
   await page.getByRole("alert").getByText("The role is as it was").waitFor();
@@ -268,9 +264,7 @@ test("what the server refuses is said at its condition", async () => {
   // A row shows the unknown field, so that it can be replaced. The server's message is below it.
   await clause(page, ROWS).getByText("The server refuses this:").waitFor();
   await button(clause(page, ROWS), "Edit as JSON").click();
-  await text.click();
-  await page.keyboard.press("Control+A");
-  await page.keyboard.insertText('{"text": {"ilike": "x"}}');
+  await writeCode(text, '{"text": {"ilike": "x"}}');
   await says(page, ROWS, "text contains x");
   await button(editor(page), "Apply").click();
   await listed(page).getByText("The server refuses this:").waitFor({ state: "detached" });
@@ -291,9 +285,7 @@ test("a broken condition is shown with its warning, and mended", async () => {
   await button(page, "Edit the grant on memo").click();
   // The condition is shown as text, in the form in which the server stores it.
   const text = clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" });
-  await text.click();
-  await page.keyboard.press("Control+A");
-  await page.keyboard.insertText('{"kind": "news"}');
+  await writeCode(text, '{"kind": "news"}');
   await button(clause(page, ROWS), "Back to the builder").click();
   await says(page, ROWS, "kind is news");
   await button(editor(page), "Apply").click();
