@@ -10,6 +10,7 @@ type Links = RecordPaths["/api/v1/data/{object}/{id}/links/{relation}"];
 type Bulk = RecordPaths["/api/v1/data/{object}/bulk"];
 type Aggregate = RecordPaths["/api/v1/data/{object}/aggregate"];
 type Export = RecordPaths["/api/v1/data/{object}/export"];
+type Action = RecordPaths["/api/v1/blocks/{block}/actions/{action}"];
 
 type ApiList = paths["/api/v1/data/task"];
 type ApiOne = paths["/api/v1/data/task/{id}"];
@@ -17,6 +18,7 @@ type ApiLinks = paths["/api/v1/data/task/{id}/links/tags"];
 type ApiBulk = paths["/api/v1/data/task/bulk"];
 type ApiAggregate = paths["/api/v1/data/task/aggregate"];
 type ApiExport = paths["/api/v1/data/task/export"];
+type ApiAction = paths["/api/v1/blocks/tasks/actions/complete"];
 
 interface WithJson {
   content: { "application/json": unknown };
@@ -44,6 +46,7 @@ export type Answers = [
   Fits<Content<Bulk["delete"]["responses"][200]>, Json<Content<ApiBulk["delete"]["responses"][200]>>>,
   Fits<Content<Aggregate["get"]["responses"][200]>, Json<Content<ApiAggregate["get"]["responses"][200]>>>,
   Fits<Content<Export["get"]["responses"][200]>, ApiExport["get"]["responses"][200]["content"]["text/csv"]>,
+  Fits<Content<Action["post"]["responses"][200]>, Json<Content<ApiAction["post"]["responses"][200]>>>,
 ];
 // @ts-expect-error A page needs its records.
 export type Pageless = Fits<Content<List["get"]["responses"][200]>, Omit<ApiPage, "data">>;
@@ -58,7 +61,10 @@ export const bodies = [
   { data: [{ title: "One" }] } satisfies Body<Bulk["post"]> satisfies Body<ApiBulk["post"]>,
   { ids, values: { done: true } } satisfies Body<Bulk["patch"]> satisfies Body<ApiBulk["patch"]>,
   { ids } satisfies Body<Bulk["delete"]> satisfies Body<ApiBulk["delete"]>,
+  { id: ids[0] } satisfies Body<Action["post"]> satisfies Body<ApiAction["post"]>,
 ];
+// @ts-expect-error An action's input has the properties that its block requires.
+export const input = {} satisfies Body<ApiAction["post"]>;
 // The names of headers have no case.
 export const headers = [
   { "if-match": "*" } satisfies One["patch"]["parameters"]["header"] satisfies One["delete"]["parameters"]["header"],

@@ -1,7 +1,7 @@
 /**
  * The routes whose shapes follow the live schema and the installed blocks. The OpenAPI document repeats these routes for each object, so
  * its types for an empty server do not contain them. This file names each route once for all objects, with a record as a JSON object.
- * `.ci/openapi` compares it with the document of a server that has objects. That server has no block, so the route of actions is not compared.
+ * `.ci/openapi` compares it with the document of a server that has objects and a block.
  */
 import type { JsonObject, JsonValue } from "./json";
 import type { components } from "./schema";
