@@ -2698,7 +2698,7 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if a name in the permissions means another object or field by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
+            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if the name of an object in the manifest, or of a field in the permissions, means another one by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
             consent: string | null;
             /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
