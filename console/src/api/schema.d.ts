@@ -2228,7 +2228,7 @@ export interface components {
              * @enum {string}
              */
             as?: "caller";
-            /** @description True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the permission has no effect. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the permission does not fit the schema any more: a condition or a list of fields names something that no longer exists, or a condition tests a field that has another type now. With a broken condition, the permission has no effect. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A subscription of the block to events. */
@@ -2956,7 +2956,7 @@ export interface components {
                     except: string[];
                 }) | null;
             } | null;
-            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. With a condition that does, the grant gives nothing. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A role: a named list of permissions. */

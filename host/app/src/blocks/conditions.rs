@@ -145,15 +145,16 @@ impl App {
     /// The permissions that a stored version of a block asks for, with names.
     ///
     /// # Errors
-    /// `conflict` if a condition or a list of fields names something that no longer exists.
+    /// `conflict` if a condition or a list of fields does not fit the schema any more.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
         match data.iter().find(|permission| permission.broken) {
             None => Ok(data),
             Some(broken) => {
                 let message = format!(
-                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that names something that \
-                     no longer exists. Upgrade to a version that does not.",
+                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that does not fit the \
+                     schema any more: it names something that no longer exists, or tests a field that has another type now. \
+                     Upgrade to a version that fits the schema.",
                     stored.version, broken.resource
                 );
                 Err(Error::new(Code::Conflict, message))

@@ -164,8 +164,22 @@ on_both_engines! {
         assert_eq!(asks_more["newPermissions"]["data"], fewer);
         assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", version("2.0.0", fewer).await).await.status, 200);
         assert_eq!(admin.delete("/api/v1/objects/task/fields/doer").await.status, 204);
-        admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        let refused = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("names something that no longer exists"), "{refused}");
         assert_eq!(titles(&ann).await, ["a"]);
+
+        // The same applies if a field that a condition of the earlier version tests has another type now.
+        let by_points = json!([{ "resource": "task", "actions": ["read"], "where": { "points": { "gte": 2 } } }]);
+        let all = json!([{ "resource": "task", "actions": ["read"] }]);
+        for (number, asked) in [("3.0.0", by_points), ("4.0.0", all)] {
+            let upgraded = admin.install("?upgrade=true&allowNewPermissions=true", version(number, asked).await).await;
+            assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        }
+        let retyped = admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await;
+        assert_eq!(retyped.status, 200, "{}", retyped.text);
+        let refused = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("tests a field that has another type now"), "{refused}");
+        assert_eq!(admin.get("/api/v1/blocks/reach").await.data()["version"], "4.0.0");
     }
 
     async fn nobody_consents_to_names_that_mean_other_fields_by_then(server: Server) {
