@@ -2228,7 +2228,7 @@ export interface components {
              * @enum {string}
              */
             as?: "caller";
-            /** @description True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the permission has no effect. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the permission does not fit the schema any more: a condition or a list of fields names something that no longer exists, or a condition tests a field that has another type now. With a broken condition, the permission has no effect. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A subscription of the block to events. */
@@ -2698,7 +2698,7 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if a name in the permissions means another object or field by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
+            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if the name of an object in the manifest, or of a field in the permissions, means another one by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
             consent: string | null;
             /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
@@ -2956,7 +2956,7 @@ export interface components {
                     except: string[];
                 }) | null;
             } | null;
-            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. With a condition that does, the grant gives nothing. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A role: a named list of permissions. */

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
-use crate::access::stored_grants::shown_effective_grants;
+use crate::access::stored_grants::named_grants;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
@@ -94,7 +94,7 @@ impl App {
             return Err(Error::unauthenticated());
         }
         let registry = self.registry();
-        let mut permissions = shown_effective_grants(&registry, caller.rights().effective());
+        let mut permissions = named_grants(&registry, caller.rights().effective(&self.grant_context(&registry)));
         if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
             // The caller does not know the names of the exceptions.
             for grant in &mut permissions {

@@ -47,8 +47,9 @@ pub struct DataPermission {
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
-    /// True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the
-    /// permission has no effect. With a list that does, it lacks the actions that the list limits.
+    /// True in answers if the permission does not fit the schema any more: a condition or a list of fields names something that
+    /// no longer exists, or a condition tests a field that has another type now. With a broken condition, the permission has no
+    /// effect. With a broken list, it lacks the actions that the list limits.
     #[serde(default, skip_deserializing, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,

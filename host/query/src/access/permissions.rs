@@ -328,8 +328,9 @@ impl Permissions {
 
     /// All rights as grants, by resource. The grants of a named resource include the rights of `*`. So a reader looks for the
     /// resource, and for `*` only if the resource is not named. Actions on every row come first, then actions on own rows, then
-    /// actions on rows that meet a condition.
-    pub fn effective(&self) -> Vec<Grant> {
+    /// actions on rows that meet a condition. Conditions and lists of fields are in their stored form, and a grant is marked as
+    /// broken if it does not fit the schema any more.
+    pub fn effective(&self, grant_context: &GrantContext<'_>) -> Vec<Grant> {
         let mut grants = Vec::new();
         for resource in self.resources_that_differ() {
             let mut given: Vec<Grant> =
@@ -346,8 +347,10 @@ impl Permissions {
                     Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
                     Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
                     Some(Decision::Rules(rules)) => {
-                        let reaching = rules.iter().filter(|rule| !rule.reaches_nothing());
-                        reaching.for_each(|rule| add(rule.grant(resource), action));
+                        for rule in rules.iter().filter(|rule| !rule.reaches_nothing()) {
+                            let broken = rule.is_broken(grant_context, resource);
+                            add(Grant { broken, ..rule.grant(resource) }, action);
+                        }
                     }
                     Some(Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_))) | None => {}
                 }
@@ -416,8 +419,10 @@ impl Permissions {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::Registry;
+
     use super::*;
-    use crate::access::{Clause, Owners};
+    use crate::access::{Clause, Owners, Shapes};
 
     fn grant(resource: &str, actions: &[Action], row_policy: Option<RowPolicy>) -> Grant {
         Grant::new(resource, actions.to_vec(), row_policy)
@@ -525,6 +530,8 @@ mod tests {
 
     #[test]
     fn effective_grants_are_merged_and_cut() {
+        let (registry, shapes) = (Registry::default(), Shapes::default());
+        let grant_context = GrantContext { registry: &registry, now: 0, shapes: &shapes };
         let own = Some(RowPolicy::Own);
         let permissions = Permissions::new(
             vec![
@@ -542,14 +549,15 @@ mod tests {
             grant("task", &[Action::Read, Action::Update], None),
             grant("task", &[Action::Create], own),
         ];
-        assert_eq!(permissions.effective(), expected);
+        assert_eq!(permissions.effective(&grant_context), expected);
         // A limit removes rights, and may name resources that the grants do not name.
         let all = Permissions::new(vec![grant("*", &[Action::Manage], None)], Some("u".into()));
         let maker = Permissions::new(vec![grant("task", &[Action::Read], None)], Some("m".into()));
-        assert_eq!(all.limited_to(Arc::new(maker)).effective(), [grant("task", &[Action::Read], None)]);
-        assert_eq!(Permissions::unrestricted().effective(), [grant("*", &[Action::Manage], None)]);
+        let cut = all.limited_to(Arc::new(maker));
+        assert_eq!(cut.effective(&grant_context), [grant("task", &[Action::Read], None)]);
+        assert_eq!(Permissions::unrestricted().effective(&grant_context), [grant("*", &[Action::Manage], None)]);
         // Without an owner, there are no own rows.
-        assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(), []);
+        assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(&grant_context), []);
     }
 
     #[test]
