@@ -182,6 +182,9 @@ async fn a_sign_up_does_the_same_work_for_every_address() {
     }
     assert_eq!(of_free, of_taken);
     // Parallel sign-ups wait at the counts of mails, before the server knows whether the address is taken.
+    let last_count = of_free.iter().rposition(|text| text.starts_with("INSERT INTO svc_window_counts ")).unwrap();
+    let first_insert = of_free.iter().position(|text| text.starts_with("INSERT INTO svc_users ")).unwrap();
+    assert!(last_count < first_insert, "{of_free:?}");
     counts_its_mail_first(&server, "a sign-up with a taken address", sign_up()).await;
 }
 
