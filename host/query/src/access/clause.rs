@@ -19,7 +19,7 @@ use crate::condition::NamedQuantifier;
 use crate::operator::Operator;
 
 /// A condition as JSON text: the `where` or the `check` of a grant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clause(Arc<str>);
 
 impl Serialize for Clause {

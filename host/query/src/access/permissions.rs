@@ -1,7 +1,7 @@
 //! Everything that a caller may do, by the grants of their roles.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_schema::{Action, Object};
@@ -333,35 +333,31 @@ impl Permissions {
     pub fn effective(&self, grant_context: &GrantContext<'_>) -> Vec<Grant> {
         let mut grants = Vec::new();
         for resource in self.resources_that_differ() {
-            let mut given: Vec<Grant> =
-                [None, Some(RowPolicy::Own)].map(|policy| Grant::new(resource, Vec::new(), policy)).into();
-            let mut add = |grant: Grant, action: Action| {
-                let same = |known: &&mut Grant| Grant { actions: Vec::new(), ..(**known).clone() } == grant;
-                match given.iter_mut().find(same) {
-                    Some(known) => known.actions.push(action),
-                    None => given.push(Grant { actions: vec![action], ..grant }),
-                }
+            // Grants without their actions, each with its actions.
+            let mut given: Vec<(Grant, Vec<Action>)> =
+                [None, Some(RowPolicy::Own)].map(|policy| (Grant::new(resource, Vec::new(), policy), Vec::new())).into();
+            let mut add = |grant: Grant, action: Action| match given.iter_mut().find(|(known, _)| *known == grant) {
+                Some((_, actions)) if actions.contains(&action) => {}
+                Some((_, actions)) => actions.push(action),
+                None => given.push((grant, vec![action])),
             };
+            let mut known = HashMap::new();
             for action in Action::ALL {
                 match self.decide(resource, action) {
                     Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
                     Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
                     Some(Decision::Rules(rules)) => {
                         for rule in rules.iter().filter(|rule| !rule.reaches_nothing()) {
-                            let broken = rule.is_broken(grant_context, resource);
+                            let broken = rule.is_broken(grant_context, resource, &mut known);
                             add(Grant { broken, ..rule.grant(resource) }, action);
                         }
                     }
                     Some(Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_))) | None => {}
                 }
             }
-            for mut grant in given {
-                if grant.actions.contains(&Action::Manage) {
-                    grant.actions = vec![Action::Manage];
-                }
-                if !grant.actions.is_empty() {
-                    grants.push(grant);
-                }
+            for (grant, actions) in given.into_iter().filter(|(_, actions)| !actions.is_empty()) {
+                let actions = if actions.contains(&Action::Manage) { vec![Action::Manage] } else { actions };
+                grants.push(Grant { actions, ..grant });
             }
         }
         grants

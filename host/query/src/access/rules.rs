@@ -4,7 +4,7 @@
 //! the values of the caller's variables, and returns the [`Access`] that a plan needs.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_schema::{Action, Object, Registry};
@@ -121,13 +121,24 @@ impl Rule {
 
     /// Whether the rule gives less than it says: see [`GrantContext::is_broken`]. The rule of a key has the conditions of two
     /// grants, which together may be above the limits of one condition. So each of them is judged by itself.
-    pub(super) fn is_broken(&self, grant_context: &GrantContext<'_>, resource: &str) -> bool {
+    ///
+    /// Reading a condition takes long, and several rules may have the same one. `known` has the conditions on `resource` that
+    /// were read before, and whether they are broken.
+    pub(super) fn is_broken(&self, grant_context: &GrantContext<'_>, resource: &str, known: &mut HashMap<Clause, bool>) -> bool {
         let check: &[Bound] = if self.check == self.rows { &[] } else { &self.check };
-        let clauses = self.rows.iter().chain(check).filter_map(|part| match part {
+        let mut clauses = self.rows.iter().chain(check).filter_map(|part| match part {
             Bound::Own(_) | Bound::Nobody => None,
             Bound::Clause(policy, _) => Some(&policy.clause),
         });
-        grant_context.has_broken(resource, clauses) || grant_context.has_broken_list(resource, &self.listed)
+        let is_broken = |clause: &Clause| match known.get(clause) {
+            Some(is_broken) => *is_broken,
+            None => {
+                let is_broken = grant_context.has_broken(resource, std::iter::once(clause));
+                known.insert(clause.clone(), is_broken);
+                is_broken
+            }
+        };
+        clauses.any(is_broken) || grant_context.has_broken_list(resource, &self.listed)
     }
 
     /// The rule as a grant without actions.
