@@ -96,11 +96,14 @@ impl App {
         let registry = self.registry();
         let mut permissions = named_grants(&registry, caller.rights().effective(&self.grant_context(&registry)));
         if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
-            // The caller does not know the names of the exceptions.
+            // The caller does not know the names of the exceptions. A broken grant gives nothing, because it has no other lists
+            // than those that limit its actions.
             for grant in &mut permissions {
-                if let (Some(fields), Some(object)) = (&mut grant.fields, registry.object(&grant.resource)) {
-                    *fields = fields.without_exceptions(&registry, object);
-                }
+                let Some(fields) = &mut grant.fields else { continue };
+                *fields = match registry.object(&grant.resource).filter(|_| !grant.broken) {
+                    Some(object) => fields.without_exceptions(&registry, object),
+                    None => fields.emptied(),
+                };
             }
         }
         Ok(OwnPermissions { enforced: self.settings.require_auth, permissions })

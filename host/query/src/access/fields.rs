@@ -202,18 +202,21 @@ impl Fields {
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
-    /// The same fields without `except`: each list then has the names of its fields, and no other names. A list that names
-    /// something else than fields of `object` becomes empty, because it gives nothing.
+    /// The same fields without `except`: each list then has the names of its fields. Only for lists with names.
     pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
         let numbers = Numbers::of(registry, object);
         let only = |list: &Option<FieldList>| {
             let list = list.as_ref()?;
-            let names: BTreeSet<&str> = numbers.of_fields(object).map(|(name, _)| name).collect();
-            let has_meaning = list.names().iter().all(|name| names.contains(name.as_str()));
-            let listed = names.into_iter().filter(|name| has_meaning && list.lists(name));
-            Some(FieldList::Only(listed.map(str::to_owned).collect()))
+            let names = numbers.of_fields(object).map(|(name, _)| name).filter(|name| list.lists(name));
+            Some(FieldList::Only(names.map(str::to_owned).collect()))
         };
         Fields { read: only(&self.read), write: only(&self.write) }
+    }
+
+    /// The same lists without any field. A list that is left out stays so.
+    pub fn emptied(&self) -> Fields {
+        let empty = |list: &Option<FieldList>| list.as_ref().map(|_| FieldList::Only(BTreeSet::new()));
+        Fields { read: empty(&self.read), write: empty(&self.write) }
     }
 
     /// Whether one of the lists names the column. Only for stored lists.

@@ -3,15 +3,8 @@
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{define, of_my_teams, titles};
+use super::{define, of_my_teams, own_grants, titles};
 use crate::accounts::roles::{key, role, user};
-
-/// The caller's own grants on an object.
-async fn own_grants(caller: &Admin<'_>, object: &str) -> Vec<Value> {
-    let own = caller.get("/api/v1/me/permissions").await.data();
-    let grants = own["permissions"].as_array().unwrap_or_else(|| panic!("{own}"));
-    grants.iter().filter(|grant| grant["resource"] == object).cloned().collect()
-}
 
 /// Which of some grants are marked as broken.
 fn broken<'g>(grants: impl IntoIterator<Item = &'g Value>) -> Vec<bool> {
