@@ -1209,7 +1209,7 @@ export interface paths {
         };
         /**
          * List the caller's rights
-         * @description Shows the grants of all roles of the caller together. Each resource can appear twice: for all rows and for own rows. The entry of a named resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
+         * @description Shows the grants of all roles of the caller together. A resource can have an entry for all rows, one for own rows, and one for each combination of `where`, `check` and `fields`. An entry that is `broken` gives nothing. The entries of a named resource include the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
          */
         get: operations["auth.permissions"];
         put?: never;
