@@ -2698,7 +2698,7 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if the name of an object in the manifest, or of a field in the permissions, means another one by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
+            /** @description An install with this text as `consent` fails if it is of something else than this answer shows. This is so if an object or field that the manifest names is another one by then, or exists only then, or no longer. It is also so if the file has another manifest. Null if the permissions cannot be resolved. */
             consent: string | null;
             /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
@@ -4379,7 +4379,7 @@ export interface operations {
                 upgrade?: boolean;
                 /** @description Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 `new_permissions` lists them. */
                 allowNewPermissions?: boolean;
-                /** @description The `consent` of an inspection or of a dry run. If a name in the block's permissions means another object or field by now, or if the file has another manifest, the answer is 409 `conflict`. */
+                /** @description The `consent` of an inspection or of a dry run. If an object or field that the manifest names is another one by now, or exists only now, or no longer, or if the file has another manifest, the answer is 409 `conflict`. */
                 consent?: string;
             };
             header?: never;

@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 
 use blockbase_auth::sha256_hex;
-use blockbase_query::Grant;
 use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_query::{Grant, number_of_column};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
-use serde_json::Value;
 
 use super::consent::not_held;
 use crate::App;
 use crate::access::stored_grants::{shown_grants, stored_grants};
 use crate::caller::Caller;
-use crate::state::manifest::{DataPermission, Manifest, Permissions, SubscriptionDeclaration};
-use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
+use crate::state::manifest::{DataPermission, Manifest, Permissions};
+use crate::state::persist_config::PersistConfig;
 
 /// The length of a SHA-256 in hexadecimal digits.
 const DIGEST_CHARS: usize = 64;
@@ -40,30 +39,27 @@ pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissio
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
 }
 
-/// A digest of what somebody consents to: of a manifest with stored permissions, and of the objects that it names. It changes if
-/// the name of an object means another object than before, or if the name of a field in the permissions means another field. It
-/// does not change if a field gets another name.
+/// A digest of what somebody consents to: of a manifest with stored permissions, and of the objects and fields that it names. It
+/// changes if one of these names means another object or field than before, or if the object or field exists only now, or no
+/// longer. It does not change if a field of the permissions gets another name.
 ///
 /// The manifest counts as a whole. So with another `version` the digest changes too, because the version was shown as well.
 pub(super) fn consent_to(registry: &Registry, manifest: &Manifest) -> Result<String> {
-    let shown = (manifest.without_header_values(), named_objects(registry, manifest));
+    let shown = (manifest.without_header_values(), named_objects(registry, manifest), filled_columns(registry, manifest));
     Ok(sha256_hex(&serde_json::to_string(&shown).map_err(Error::internal)?))
 }
 
 /// The resources that a manifest names, each with the number of the object that has this name now: in its permissions, in the
-/// permissions to call its actions, in the topics of its subscriptions and webhooks, and in the configuration of `persist_event`.
+/// permissions to call its actions, and in the topics of its subscriptions and webhooks.
 fn named_objects(registry: &Registry, manifest: &Manifest) -> BTreeMap<String, Option<i64>> {
     let asked = manifest.permissions.data.iter().map(|permission| permission.resource.clone());
     let called = manifest.actions.iter().filter_map(|action| Some(action.rbac.as_ref()?.resource.clone()));
-    let topics = manifest.subscriptions.iter().map(|declared| &declared.event);
-    let topics = topics.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
-    let written = manifest.subscriptions.iter().filter_map(written_object);
-    let names = asked.chain(called).chain(topics.filter_map(|topic| object_of_topic(topic))).chain(written);
+    let topics = manifest.topics().filter_map(|topic| object_of_topic(topic));
     let numbered = |name: String| {
         let number = registry.object(&name).map(|object| object.id);
         (name, number)
     };
-    names.map(numbered).collect()
+    asked.chain(called).chain(topics).map(numbered).collect()
 }
 
 /// The object whose events a topic pattern matches. `None` if it can match events of several objects, or of none.
@@ -75,10 +71,16 @@ fn object_of_topic(topic: &str) -> Option<String> {
     }
 }
 
-/// The object in which a subscription stores its events.
-fn written_object(declared: &SubscriptionDeclaration) -> Option<String> {
-    let config = (declared.handler == PERSIST_EVENT).then(|| Value::Object(declared.config.clone()))?;
-    PersistConfig::read(&config).ok().map(|config| config.object)
+/// For each subscription that stores its events in an object: the columns that it fills, each with the number of the column that
+/// has this name now. The number of a column stands for its object too.
+fn filled_columns(registry: &Registry, manifest: &Manifest) -> Vec<BTreeMap<String, Option<String>>> {
+    let stored = manifest.subscriptions.iter().filter_map(|declared| declared.persist_config()?.ok());
+    let numbered = |config: PersistConfig| {
+        let object = registry.object(&config.object);
+        let number = |name: &str| object.and_then(|object| Some(number_of_column(object, object.column(name)?)));
+        config.columns().map(|name| (name.to_owned(), number(name))).collect()
+    };
+    stored.map(numbered).collect()
 }
 
 /// Checks that a manifest with stored permissions is the one that somebody consented to.

@@ -307,12 +307,53 @@ on_both_engines! {
             admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
             // Other changes of the schema do not matter.
             let planned = admin.install("?dryRun=true", file.clone()).await.json();
-            let renamed = admin.patch("/api/v1/objects/note/fields/title", json!({ "max": 100 })).await;
-            assert_eq!(renamed.status, 200, "{}", renamed.text);
+            let limited = admin.patch("/api/v1/objects/note/fields/title", json!({ "max": 100 })).await;
+            assert_eq!(limited.status, 200, "{}", limited.text);
             let installed = admin.install(&format!("?consent={}", planned["report"]["consent"].as_str().unwrap()), file).await;
             assert_eq!(installed.status, 201, "{manifest}: {}", installed.text);
             assert_eq!(admin.delete("/api/v1/blocks/reach").await.status, 204);
         }
+        // Nobody consented to the events of an object that did not exist then.
+        let mut manifest = inspect(version("1.0.0", json!([])).await).await;
+        manifest["subscriptions"] = json!([{ "event": "data.memo.created", "consumer": "reach:log", "handler": "log_event" }]);
+        let file = pack(test_block("parity").await, manifest).await.unwrap();
+        let planned = admin.install("?dryRun=true", file.clone()).await;
+        assert_eq!(planned.status, 200, "{}", planned.text);
+        let install = format!("?consent={}", planned.json()["report"]["consent"].as_str().unwrap());
+        admin.define("memo", json!([{ "name": "title", "type": "text" }])).await;
+        admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        // Without the object, the consent is to the same again.
+        assert_eq!(admin.delete("/api/v1/objects/memo").await.status, 204);
+        let installed = admin.install(&install, file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+    }
+
+    async fn a_consent_is_to_the_fields_that_events_fill(server: Server) {
+        let admin = server.admin().await;
+        admin.define("heard", json!([{ "name": "tag", "type": "text" }, { "name": "event", "type": "text" }])).await;
+        let config = json!({ "object": "heard", "map": { "tag": "event.topic", "event": "event.id" } });
+        let mut manifest = inspect(version("1.0.0", json!([])).await).await;
+        manifest["subscriptions"] =
+            json!([{ "event": "auth.#", "consumer": "reach:store", "handler": "persist_event", "config": config }]);
+        let file = pack(test_block("parity").await, manifest).await.unwrap();
+        let planned = admin.install("?dryRun=true", file.clone()).await;
+        assert_eq!(planned.status, 200, "{}", planned.text);
+        let install = format!("?consent={}", planned.json()["report"]["consent"].as_str().unwrap());
+        // The two fields exchange their names.
+        let exchange = async || {
+            for (from, to) in [("tag", "between"), ("event", "tag"), ("between", "event")] {
+                let renamed = admin.patch(&format!("/api/v1/objects/heard/fields/{from}"), json!({ "name": to })).await;
+                assert_eq!(renamed.status, 200, "{from}: {}", renamed.text);
+            }
+        };
+        exchange().await;
+        let refused = admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("the schema was changed since then"), "{refused}");
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        exchange().await;
+        let installed = admin.install(&install, file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
     }
 
     async fn a_list_that_names_what_is_gone_is_no_consent(server: Server) {

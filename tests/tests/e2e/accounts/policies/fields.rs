@@ -587,7 +587,8 @@ on_both_engines! {
         let (maker, _) = user(&admin, "maker", Some("maker")).await;
         let namer = role(&admin, "namer", json!([of_person(json!(["name", "skills"]))])).await;
         let (client, _) = key(&maker, json!({ "name": "key", "roleId": namer })).await;
-        let narrower = admin.patch("/api/v1/roles/maker", json!({ "permissions": [makes_keys, of_person(json!(["name"]))] })).await;
+        let narrower = json!({ "permissions": [makes_keys, of_person(json!(["name"]))] });
+        let narrower = admin.patch("/api/v1/roles/maker", narrower).await;
         assert_eq!(narrower.status, 200, "{}", narrower.text);
         assert_eq!(own_grants(&client, "person").await, [of_person(json!(["name"]))]);
         let broken = |mut grant: Value| {
