@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
 const { givesSomething, isLimited, normal, reachOf, refusalIn, refusedAt, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
-const { allows } = await bundled("api/session.ts");
+const { allows, allowsRecords } = await bundled("api/session.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
 const assigned = { resource: "task", actions: ["update", "delete"], rowPolicy: "own", where: { assignee: "$user.id" }, check: { status: { in: ["open", "done"] } } };
@@ -93,6 +93,16 @@ test("a grant with a condition is not a right on every row", () => {
   // Reading fields is nothing that deleting needs.
   assert.equal(may([{ resource: "task", actions: ["delete"], fields: { read: ["title"] } }], "delete", "all"), true);
   assert.equal(allows({ enforced: false, permissions: [open] }, "task", "read", "all"), true);
+});
+
+test("a broken grant is no right, whatever it names", () => {
+  const may = (...grants) => [allows, allowsRecords].map((allowed) => allowed({ enforced: true, permissions: grants }, "task", "read"));
+  const unlisted = { ...plain, fields: { read: [] }, broken: true };
+  for (const lost of [broken, unlisted, { ...broken, actions: ["manage"] }, { ...plain, broken: true }]) {
+    assert.deepEqual(may(lost), [false, false]);
+    assert.deepEqual(may(lost, open), [true, true]);
+  }
+  assert.deepEqual(may({ ...open, broken: false }), [true, true]);
 });
 
 test("a refusal is found at the condition that it is about, until that is changed", () => {

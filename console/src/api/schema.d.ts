@@ -1209,7 +1209,7 @@ export interface paths {
         };
         /**
          * List the caller's rights
-         * @description Shows the grants of all roles of the caller together. Each resource can appear twice: for all rows and for own rows. The entry of a named resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
+         * @description Shows the grants of all roles of the caller together. A resource can have an entry for all rows, one for own rows, and one for each combination of `where`, `check` and `fields`. An entry that is `broken` gives nothing. The entries of a named resource include the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
          */
         get: operations["auth.permissions"];
         put?: never;
@@ -2228,7 +2228,7 @@ export interface components {
              * @enum {string}
              */
             as?: "caller";
-            /** @description True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the permission has no effect. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the permission does not fit the schema any more: a condition or a list of fields names something that no longer exists, or a condition tests a field that has another type now. With a broken condition, the permission has no effect. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A subscription of the block to events. */
@@ -2698,7 +2698,7 @@ export interface components {
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description An install with this text as `consent` fails if it is of something else than this answer shows: if a name in the permissions means another object or field by then, or if the file has another manifest. Null if the permissions cannot be resolved. */
+            /** @description An install with this text as `consent` fails if it is of something else than this answer shows. This is so if an object or field that the manifest names is another one by then, or exists only then, or no longer. It is also so if the file has another manifest. Null if the permissions cannot be resolved. */
             consent: string | null;
             /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
@@ -2956,7 +2956,7 @@ export interface components {
                     except: string[];
                 }) | null;
             } | null;
-            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. With a condition that does, the grant gives nothing. With a list that does, it lacks the actions that the list limits. */
+            /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
         };
         /** @description A role: a named list of permissions. */
@@ -4379,7 +4379,7 @@ export interface operations {
                 upgrade?: boolean;
                 /** @description Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 `new_permissions` lists them. */
                 allowNewPermissions?: boolean;
-                /** @description The `consent` of an inspection or of a dry run. If a name in the block's permissions means another object or field by now, or if the file has another manifest, the answer is 409 `conflict`. */
+                /** @description The `consent` of an inspection or of a dry run. If an object or field that the manifest names is another one by now, or exists only now, or no longer, or if the file has another manifest, the answer is 409 `conflict`. */
                 consent?: string;
             };
             header?: never;

@@ -36,12 +36,13 @@ export function allows(permissions: Permissions | undefined, resource: string, a
   return allowsRecords(permissions && { ...permissions, permissions: permissions.permissions.filter(isForScreens) }, resource, action, rows);
 }
 
-/** The same as `allows`, for the records of an object. */
+/** The same as `allows`, for the records of an object. A broken grant gives nothing. */
 export function allowsRecords(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   if (permissions === undefined) return false;
   if (!permissions.enforced) return true;
   return permissions.permissions.some(
     (grant) =>
+      grant.broken !== true &&
       (grant.resource === resource || grant.resource === "*") &&
       (grant.actions.includes("manage") || grant.actions.includes(action)) &&
       (rows === "some" || (grant.rowPolicy !== "own" && (grant.where ?? null) === null && (grant.check ?? null) === null && !limitsFields(grant, action))),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub use blockbase_schema::Action;
 use blockbase_schema::{Code, Error, Object, Relation, Result};
 
-pub use clause::Clause;
-use clause::{number_of, number_of_column};
+use clause::number_of;
+pub use clause::{Clause, number_of_column};
 pub use compiled::Compiled;
 use fields::Lists;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Shapes};

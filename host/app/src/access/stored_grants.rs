@@ -125,41 +125,33 @@ fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
 }
 
-/// Stored grants as answers show them: with names instead of numbers of the catalogue. If a name in a condition or in a list of
-/// fields no longer exists, the answer shows the stored form and marks the grant as broken. A grant is broken too if a condition
-/// cannot be read any more because a field has another type now. That happens if a role comes from an older copy of the database.
+/// Stored grants as answers show them: with names instead of numbers of the catalogue, and marked as broken if they do not fit
+/// the schema any more. Grants break if an object is deleted with `cascade`, or if a role comes from an older copy of the
+/// database.
 pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
     let shapes = Shapes::default();
-    // Whether a condition can be read does not depend on the time.
+    // Whether a grant fits the schema does not depend on the time.
     let grant_context = GrantContext { registry, now: 0, shapes: &shapes };
-    shown(registry, grants, |object, clause| grant_context.has_meaning(object, clause))
+    let marked = |grant: Grant| Grant { broken: grant_context.is_broken(&grant), ..grant };
+    named_grants(registry, grants.into_iter().map(marked).collect())
 }
 
-/// Does the same for the grants that a caller has in effect. Such a grant can have the conditions of several stored grants, which
-/// together may be above the limits of one condition. So only missing names mark it as broken.
-pub(crate) fn shown_effective_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
-    shown(registry, grants, |_, _| true)
-}
-
-fn shown(registry: &Registry, grants: Vec<Grant>, has_meaning: impl Fn(&Object, &Clause) -> bool) -> Vec<Grant> {
-    let shown = |mut grant: Grant| {
+/// Stored grants with names instead of numbers of the catalogue. A condition keeps its stored form if one of its numbers stands
+/// for nothing any more. The same applies to the lists of fields of a grant.
+pub(crate) fn named_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
+    let named = |mut grant: Grant| {
         let object = registry.object(&grant.resource);
         for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
-            match object.and_then(|object| Some((object, clause.named(registry, object)?))) {
-                Some((object, named)) => {
-                    grant.broken |= !has_meaning(object, clause);
-                    *clause = named;
-                }
-                None => grant.broken = true,
+            if let Some(named) = object.and_then(|object| clause.named(registry, object)) {
+                *clause = named;
             }
         }
-        if let Some(fields) = &mut grant.fields {
-            match object.and_then(|object| fields.named(registry, object)) {
-                Some(named) => *fields = named,
-                None => grant.broken = true,
-            }
+        if let Some(fields) = &mut grant.fields
+            && let Some(named) = object.and_then(|object| fields.named(registry, object))
+        {
+            *fields = named;
         }
         grant
     };
-    grants.into_iter().map(shown).collect()
+    grants.into_iter().map(named).collect()
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
-use crate::access::stored_grants::shown_effective_grants;
+use crate::access::stored_grants::named_grants;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
@@ -94,13 +94,16 @@ impl App {
             return Err(Error::unauthenticated());
         }
         let registry = self.registry();
-        let mut permissions = shown_effective_grants(&registry, caller.rights().effective());
+        let mut permissions = named_grants(&registry, caller.rights().effective(&self.grant_context(&registry)));
         if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
-            // The caller does not know the names of the exceptions.
+            // The caller does not know the names of the exceptions. A broken grant gives nothing, because it has no other lists
+            // than those that limit its actions.
             for grant in &mut permissions {
-                if let (Some(fields), Some(object)) = (&mut grant.fields, registry.object(&grant.resource)) {
-                    *fields = fields.without_exceptions(&registry, object);
-                }
+                let Some(fields) = &mut grant.fields else { continue };
+                *fields = match registry.object(&grant.resource).filter(|_| !grant.broken) {
+                    Some(object) => fields.without_exceptions(&registry, object),
+                    None => fields.emptied(),
+                };
             }
         }
         Ok(OwnPermissions { enforced: self.settings.require_auth, permissions })

@@ -1,8 +1,11 @@
 //! The conditions and lists of fields that manifests ask for. Like those of roles, they are stored with numbers of the catalogue
 //! and shown with names.
 
+use std::collections::BTreeMap;
+
 use blockbase_auth::sha256_hex;
-use blockbase_query::Grant;
+use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_query::{Grant, number_of_column};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
 
 use super::consent::not_held;
@@ -10,6 +13,7 @@ use crate::App;
 use crate::access::stored_grants::{shown_grants, stored_grants};
 use crate::caller::Caller;
 use crate::state::manifest::{DataPermission, Manifest, Permissions};
+use crate::state::persist_config::PersistConfig;
 
 /// The length of a SHA-256 in hexadecimal digits.
 const DIGEST_CHARS: usize = 64;
@@ -35,16 +39,48 @@ pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissio
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
 }
 
-/// A digest of what somebody consents to: of a manifest with stored permissions, and of the objects that the permissions name. It
-/// changes if a name in the permissions means another object or field than before. It does not change if a field gets another
-/// name.
+/// A digest of what somebody consents to: of a manifest with stored permissions, and of the objects and fields that it names. It
+/// changes if one of these names means another object or field than before, or if the object or field exists only now, or no
+/// longer. It does not change if a field of the permissions gets another name.
+///
+/// The manifest counts as a whole. So with another `version` the digest changes too, because the version was shown as well.
 pub(super) fn consent_to(registry: &Registry, manifest: &Manifest) -> Result<String> {
-    let data = &manifest.permissions.data;
-    // Fields have numbers within their object, so the number of the object belongs to them too.
-    let objects: Vec<Option<i64>> =
-        data.iter().map(|permission| registry.object(&permission.resource).map(|object| object.id)).collect();
-    let shown = serde_json::to_string(&(manifest.without_header_values(), objects)).map_err(Error::internal)?;
-    Ok(sha256_hex(&shown))
+    let shown = (manifest.without_header_values(), named_objects(registry, manifest), filled_columns(registry, manifest));
+    Ok(sha256_hex(&serde_json::to_string(&shown).map_err(Error::internal)?))
+}
+
+/// The resources that a manifest names, each with the number of the object that has this name now: in its permissions, in the
+/// permissions to call its actions, and in the topics of its subscriptions and webhooks.
+fn named_objects(registry: &Registry, manifest: &Manifest) -> BTreeMap<String, Option<i64>> {
+    let asked = manifest.permissions.data.iter().map(|permission| permission.resource.clone());
+    let called = manifest.actions.iter().filter_map(|action| Some(action.rbac.as_ref()?.resource.clone()));
+    let topics = manifest.topics().filter_map(|topic| object_of_topic(topic));
+    let numbered = |name: String| {
+        let number = registry.object(&name).map(|object| object.id);
+        (name, number)
+    };
+    asked.chain(called).chain(topics).map(numbered).collect()
+}
+
+/// The object whose events a topic pattern matches. `None` if it can match events of several objects, or of none.
+fn object_of_topic(topic: &str) -> Option<String> {
+    let pattern = TopicPattern::parse(topic).ok()?;
+    match pattern.reach() {
+        Reach::Object(object) => Some(object.to_owned()),
+        Reach::Platform | Reach::Everything => None,
+    }
+}
+
+/// For each subscription that stores its events in an object: the columns that it fills, each with the number of the column that
+/// has this name now. The number of a column stands for its object too.
+fn filled_columns(registry: &Registry, manifest: &Manifest) -> Vec<BTreeMap<String, Option<String>>> {
+    let stored = manifest.subscriptions.iter().filter_map(|declared| declared.persist_config()?.ok());
+    let numbered = |config: PersistConfig| {
+        let object = registry.object(&config.object);
+        let number = |name: &str| object.and_then(|object| Some(number_of_column(object, object.column(name)?)));
+        config.columns().map(|name| (name.to_owned(), number(name))).collect()
+    };
+    stored.map(numbered).collect()
 }
 
 /// Checks that a manifest with stored permissions is the one that somebody consented to.
@@ -111,15 +147,16 @@ impl App {
     /// The permissions that a stored version of a block asks for, with names.
     ///
     /// # Errors
-    /// `conflict` if a condition or a list of fields names something that no longer exists.
+    /// `conflict` if a condition or a list of fields does not fit the schema any more.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
         match data.iter().find(|permission| permission.broken) {
             None => Ok(data),
             Some(broken) => {
                 let message = format!(
-                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that names something that \
-                     no longer exists. Upgrade to a version that does not.",
+                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that does not fit the \
+                     schema any more: it names something that no longer exists, or tests a field that has another type now. \
+                     Upgrade to a version that fits the schema.",
                     stored.version, broken.resource
                 );
                 Err(Error::new(Code::Conflict, message))

@@ -7,7 +7,6 @@ use blockbase_store::{Connection, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::conditions::shown_data;
 use crate::App;
@@ -15,7 +14,7 @@ use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, SuspensionCheck};
 use crate::state::block_types::manifest_place;
 use crate::state::manifest::{DataPermission, Manifest, Rbac, Reuse, RunAs, SubscriptionDeclaration, WebhookDeclaration};
-use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
+use crate::state::persist_config::PERSIST_EVENT;
 use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
 
@@ -303,9 +302,8 @@ impl App {
             if declared.handler == LOG_EVENT && !declared.config.is_empty() {
                 return Err(within(Error::new(Code::InvalidBlock, "`log_event` takes no configuration.")));
             }
-            if declared.handler == PERSIST_EVENT {
-                let config = PersistConfig::read(&Value::Object(declared.config.clone())).map_err(within)?;
-                caller.require(&config.object, Action::Create).map_err(within)?;
+            if let Some(config) = declared.persist_config() {
+                caller.require(&config.map_err(within)?.object, Action::Create).map_err(within)?;
             }
         }
         Ok(())
@@ -337,7 +335,7 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -29,8 +29,9 @@ use crate::state::manifest::{Instances, Manifest, Permissions};
 pub struct Inspection {
     manifest: Manifest,
     permissions: Permissions,
-    /// An install with this text as `consent` fails if it is of something else than this answer shows: if a name in the permissions
-    /// means another object or field by then, or if the file has another manifest. Null if the permissions cannot be resolved.
+    /// An install with this text as `consent` fails if it is of something else than this answer shows. This is so if an object or
+    /// field that the manifest names is another one by then, or exists only then, or no longer. It is also so if the file has
+    /// another manifest. Null if the permissions cannot be resolved.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     consent: Option<String>,
     /// The reuse of instances that would take effect; null if each call would get a new instance.

@@ -190,13 +190,11 @@ impl App {
     /// The report, without its `webhooks` and `consent`, which are added later. Its warnings are about topics that match nothing
     /// at this moment.
     fn install_report(&self, manifest: &Manifest) -> InstallReport {
-        let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
-        let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
         InstallReport {
             permissions: shown(&self.registry(), &manifest.permissions),
             consent: None,
             webhooks: Vec::new(),
-            warnings: self.warnings_of_topics(topics),
+            warnings: self.warnings_of_topics(manifest.topics()),
             new_permissions: None,
         }
     }

@@ -4,12 +4,14 @@
 //! component.
 
 use blockbase_query::{Action, Clause, Fields, Grant, RowPolicy};
+use blockbase_schema::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::answer::AnyObject;
 use crate::base::webhook_headers::HIDDEN;
+use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
 /// An additional requirement of a data permission. `caller` means that the invoking caller needs the permission too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,8 +49,9 @@ pub struct DataPermission {
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
-    /// True in answers if a condition or a list of fields names something that no longer exists. With a condition that does, the
-    /// permission has no effect. With a list that does, it lacks the actions that the list limits.
+    /// True in answers if the permission does not fit the schema any more: a condition or a list of fields names something that
+    /// no longer exists, or a condition tests a field that has another type now. With a broken condition, the permission has no
+    /// effect. With a broken list, it lacks the actions that the list limits.
     #[serde(default, skip_deserializing, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,
@@ -150,6 +153,13 @@ pub struct SubscriptionDeclaration {
     pub config: serde_json::Map<String, Value>,
     #[serde(default)]
     pub per_instance: bool,
+}
+
+impl SubscriptionDeclaration {
+    /// The configuration of `persist_event`. `None` if the handler is another one.
+    pub(crate) fn persist_config(&self) -> Option<Result<PersistConfig>> {
+        (self.handler == PERSIST_EVENT).then(|| PersistConfig::read(&Value::Object(self.config.clone())))
+    }
 }
 
 /// A webhook that the installation creates.
@@ -299,6 +309,12 @@ impl Manifest {
     pub fn without_header_values(&self) -> Manifest {
         let webhooks = self.webhooks.iter().map(WebhookDeclaration::without_header_values).collect();
         Manifest { webhooks, ..self.clone() }
+    }
+
+    /// The topic patterns of its subscriptions and webhooks.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &String> {
+        let of_subscriptions = self.subscriptions.iter().map(|declared| &declared.event);
+        of_subscriptions.chain(self.webhooks.iter().flat_map(|declared| &declared.topics))
     }
 
     /// Whether a webhook is declared with headers. Their values are secret.

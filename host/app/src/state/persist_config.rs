@@ -75,6 +75,11 @@ impl PersistConfig {
         }
     }
 
+    /// The names of the columns that the configuration sets.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.map.keys().map(String::as_str)
+    }
+
     /// Whether the configuration sets a column.
     pub(crate) fn fills(&self, column: &str) -> bool {
         self.map.contains_key(column)

@@ -19,7 +19,7 @@ use crate::condition::NamedQuantifier;
 use crate::operator::Operator;
 
 /// A condition as JSON text: the `where` or the `check` of a grant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clause(Arc<str>);
 
 impl Serialize for Clause {
@@ -191,7 +191,9 @@ fn column_of(object: &Object, token: &str, direction: Direction) -> Option<Strin
     }
 }
 
-pub(super) fn number_of_column(object: &Object, column: &Column) -> String {
+/// What stands for a column in stored conditions and lists: a number of the catalogue, which no other column ever gets. A system
+/// column has its name.
+pub fn number_of_column(object: &Object, column: &Column) -> String {
     match &column.reference {
         _ if column.is_system => column.name.clone(),
         Some(reference) => format!("#@{}", reference.relationship_id),

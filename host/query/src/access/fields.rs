@@ -202,7 +202,7 @@ impl Fields {
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
-    /// The same fields without `except`: each list then has the names of its fields, and no other names.
+    /// The same fields without `except`: each list then has the names of its fields. Only for lists with names.
     pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
         let numbers = Numbers::of(registry, object);
         let only = |list: &Option<FieldList>| {
@@ -211,6 +211,12 @@ impl Fields {
             Some(FieldList::Only(names.map(str::to_owned).collect()))
         };
         Fields { read: only(&self.read), write: only(&self.write) }
+    }
+
+    /// The same lists without any field. A list that is left out stays so.
+    pub fn emptied(&self) -> Fields {
+        let empty = |list: &Option<FieldList>| list.as_ref().map(|_| FieldList::Only(BTreeSet::new()));
+        Fields { read: empty(&self.read), write: empty(&self.write) }
     }
 
     /// Whether one of the lists names the column. Only for stored lists.

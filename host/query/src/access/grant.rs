@@ -46,8 +46,9 @@ pub struct Grant {
     /// The fields that can be read and written in these rows. By default they are all fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Fields>,
-    /// True in answers if a condition or a list of fields names a field or relation that no longer exists. With a condition that
-    /// does, the grant gives nothing. With a list that does, it lacks the actions that the list limits.
+    /// True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation
+    /// that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives
+    /// nothing. With a broken list, it lacks the actions that the list limits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,

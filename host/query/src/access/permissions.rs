@@ -1,7 +1,7 @@
 //! Everything that a caller may do, by the grants of their roles.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_schema::{Action, Object};
@@ -328,37 +328,36 @@ impl Permissions {
 
     /// All rights as grants, by resource. The grants of a named resource include the rights of `*`. So a reader looks for the
     /// resource, and for `*` only if the resource is not named. Actions on every row come first, then actions on own rows, then
-    /// actions on rows that meet a condition.
-    pub fn effective(&self) -> Vec<Grant> {
+    /// actions on rows that meet a condition. Conditions and lists of fields are in their stored form, and a grant is marked as
+    /// broken if it does not fit the schema any more.
+    pub fn effective(&self, grant_context: &GrantContext<'_>) -> Vec<Grant> {
         let mut grants = Vec::new();
         for resource in self.resources_that_differ() {
-            let mut given: Vec<Grant> =
-                [None, Some(RowPolicy::Own)].map(|policy| Grant::new(resource, Vec::new(), policy)).into();
-            let mut add = |grant: Grant, action: Action| {
-                let same = |known: &&mut Grant| Grant { actions: Vec::new(), ..(**known).clone() } == grant;
-                match given.iter_mut().find(same) {
-                    Some(known) => known.actions.push(action),
-                    None => given.push(Grant { actions: vec![action], ..grant }),
-                }
+            // Grants without their actions, each with its actions.
+            let mut given: Vec<(Grant, Vec<Action>)> =
+                [None, Some(RowPolicy::Own)].map(|policy| (Grant::new(resource, Vec::new(), policy), Vec::new())).into();
+            let mut add = |grant: Grant, action: Action| match given.iter_mut().find(|(known, _)| *known == grant) {
+                Some((_, actions)) if actions.contains(&action) => {}
+                Some((_, actions)) => actions.push(action),
+                None => given.push((grant, vec![action])),
             };
+            let mut known = HashMap::new();
             for action in Action::ALL {
                 match self.decide(resource, action) {
                     Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
                     Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
                     Some(Decision::Rules(rules)) => {
-                        let reaching = rules.iter().filter(|rule| !rule.reaches_nothing());
-                        reaching.for_each(|rule| add(rule.grant(resource), action));
+                        for rule in rules.iter().filter(|rule| !rule.reaches_nothing()) {
+                            let broken = rule.is_broken(grant_context, resource, &mut known);
+                            add(Grant { broken, ..rule.grant(resource) }, action);
+                        }
                     }
                     Some(Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_))) | None => {}
                 }
             }
-            for mut grant in given {
-                if grant.actions.contains(&Action::Manage) {
-                    grant.actions = vec![Action::Manage];
-                }
-                if !grant.actions.is_empty() {
-                    grants.push(grant);
-                }
+            for (grant, actions) in given.into_iter().filter(|(_, actions)| !actions.is_empty()) {
+                let actions = if actions.contains(&Action::Manage) { vec![Action::Manage] } else { actions };
+                grants.push(Grant { actions, ..grant });
             }
         }
         grants
@@ -416,8 +415,10 @@ impl Permissions {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::Registry;
+
     use super::*;
-    use crate::access::{Clause, Owners};
+    use crate::access::{Clause, Owners, Shapes};
 
     fn grant(resource: &str, actions: &[Action], row_policy: Option<RowPolicy>) -> Grant {
         Grant::new(resource, actions.to_vec(), row_policy)
@@ -525,6 +526,8 @@ mod tests {
 
     #[test]
     fn effective_grants_are_merged_and_cut() {
+        let (registry, shapes) = (Registry::default(), Shapes::default());
+        let grant_context = GrantContext { registry: &registry, now: 0, shapes: &shapes };
         let own = Some(RowPolicy::Own);
         let permissions = Permissions::new(
             vec![
@@ -542,14 +545,15 @@ mod tests {
             grant("task", &[Action::Read, Action::Update], None),
             grant("task", &[Action::Create], own),
         ];
-        assert_eq!(permissions.effective(), expected);
+        assert_eq!(permissions.effective(&grant_context), expected);
         // A limit removes rights, and may name resources that the grants do not name.
         let all = Permissions::new(vec![grant("*", &[Action::Manage], None)], Some("u".into()));
         let maker = Permissions::new(vec![grant("task", &[Action::Read], None)], Some("m".into()));
-        assert_eq!(all.limited_to(Arc::new(maker)).effective(), [grant("task", &[Action::Read], None)]);
-        assert_eq!(Permissions::unrestricted().effective(), [grant("*", &[Action::Manage], None)]);
+        let cut = all.limited_to(Arc::new(maker));
+        assert_eq!(cut.effective(&grant_context), [grant("task", &[Action::Read], None)]);
+        assert_eq!(Permissions::unrestricted().effective(&grant_context), [grant("*", &[Action::Manage], None)]);
         // Without an owner, there are no own rows.
-        assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(), []);
+        assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(&grant_context), []);
     }
 
     #[test]

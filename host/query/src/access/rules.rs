@@ -4,7 +4,7 @@
 //! the values of the caller's variables, and returns the [`Access`] that a plan needs.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_schema::{Action, Object, Registry};
@@ -119,6 +119,28 @@ impl Rule {
         Rule { rows, check, listed: if is_of_two { listed.without_fields() } else { listed } }
     }
 
+    /// Whether the rule gives less than it says: see [`GrantContext::is_broken`]. The rule of a key has the conditions of two
+    /// grants, which together may be above the limits of one condition. So each of them is judged by itself.
+    ///
+    /// Reading a condition takes long, and several rules may have the same one. `known` has the conditions on `resource` that
+    /// were read before, and whether they are broken.
+    pub(super) fn is_broken(&self, grant_context: &GrantContext<'_>, resource: &str, known: &mut HashMap<Clause, bool>) -> bool {
+        let check: &[Bound] = if self.check == self.rows { &[] } else { &self.check };
+        let mut clauses = self.rows.iter().chain(check).filter_map(|part| match part {
+            Bound::Own(_) | Bound::Nobody => None,
+            Bound::Clause(policy, _) => Some(&policy.clause),
+        });
+        let is_broken = |clause: &Clause| match known.get(clause) {
+            Some(is_broken) => *is_broken,
+            None => {
+                let is_broken = grant_context.has_broken(resource, std::iter::once(clause));
+                known.insert(clause.clone(), is_broken);
+                is_broken
+            }
+        };
+        clauses.any(is_broken) || grant_context.has_broken_list(resource, &self.listed)
+    }
+
     /// The rule as a grant without actions.
     pub(super) fn grant(&self, resource: &str) -> Grant {
         let clauses = |parts: &[Bound]| {
@@ -185,6 +207,28 @@ impl GrantContext<'_> {
     /// Whether a stored condition can still be read for the rows of `object`.
     pub fn has_meaning(&self, object: &Object, clause: &Clause) -> bool {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
+    }
+
+    /// Whether a stored grant gives less than it says, because it does not fit the schema any more: one of its conditions or
+    /// lists of fields names something that no longer exists, or one of its conditions tests a field that has another type now.
+    pub fn is_broken(&self, grant: &Grant) -> bool {
+        self.has_broken_condition(grant) || self.has_broken_list(&grant.resource, &Listed::of(grant.fields.as_ref()))
+    }
+
+    /// Whether one of the conditions of a stored grant is broken. Then the grant gives nothing.
+    pub fn has_broken_condition(&self, grant: &Grant) -> bool {
+        self.has_broken(&grant.resource, [&grant.rows, &grant.check].into_iter().flatten())
+    }
+
+    /// Whether one of these conditions cannot be read for the rows of a resource.
+    fn has_broken<'c>(&self, resource: &str, mut clauses: impl Iterator<Item = &'c Clause>) -> bool {
+        let object = self.registry.object(resource);
+        clauses.any(|clause| object.is_none_or(|object| !self.has_meaning(object, clause)))
+    }
+
+    /// Whether a list of a grant on `resource` names a field that does not exist, or `resource` is no object.
+    fn has_broken_list(&self, resource: &str, listed: &Listed) -> bool {
+        !listed.are_all() && (self.registry.object(resource).is_none() || !self.have_fields(resource, listed))
     }
 
     /// What a stored grant gives: the grant without the actions for which it lists a field that no longer exists. `None` if it

@@ -299,8 +299,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             ),
             query_parameter(
                 "consent",
-                "The `consent` of an inspection or of a dry run. If a name in the block's permissions means another object or \
-                    field by now, or if the file has another manifest, the answer is 409 `conflict`.",
+                "The `consent` of an inspection or of a dry run. If an object or field that the manifest names is another one by \
+                    now, or exists only now, or no longer, or if the file has another manifest, the answer is 409 `conflict`.",
                 json!({ "type": "string", "pattern": "^[0-9a-fA-F]{64}$" }),
             ),
         ])

@@ -135,9 +135,10 @@ pub(crate) fn describe(paths: &mut Paths) {
 
     let permissions = Operation::new("auth.permissions", "auth", "List the caller's rights")
         .describe(
-            "Shows the grants of all roles of the caller together. Each resource can appear twice: for all rows and for own \
-            rows. The entry of a named resource includes the rights of `*`. Look for the resource first, and for `*` only if the \
-            resource is not listed. For an API key the grants are limited to the rights of its maker.",
+            "Shows the grants of all roles of the caller together. A resource can have an entry for all rows, one for own rows, \
+            and one for each combination of `where`, `check` and `fields`. An entry that is `broken` gives nothing. The entries \
+            of a named resource include the rights of `*`. Look for the resource first, and for `*` only if the resource is not \
+            listed. For an API key the grants are limited to the rights of its maker.",
         )
         .answers_data(200, "The rights.", of::<OwnPermissions>());
     paths.add("get", "/api/v1/me/permissions", permissions);

@@ -93,7 +93,10 @@ fn permissions(permissions: &Value) -> Vec<String> {
             line.push_str(", as far as the caller may");
         }
         if permission["broken"] == true {
-            line.push_str(" (it does not give all of this, because it names something that no longer exists)");
+            line.push_str(
+                " (it does not give all of this, because it names something that no longer exists, or tests a field that has \
+                 another type now)",
+            );
         }
         line
     });
@@ -188,7 +191,8 @@ mod tests {
         );
         let broken = json!({ "resource": "note", "actions": ["read"], "fields": { "read": ["@3>"] }, "broken": true });
         let said = additions(&json!({ "data": [broken] })).join("\n");
-        assert!(said.ends_with("(it does not give all of this, because it names something that no longer exists)"), "{said}");
+        let why = "because it names something that no longer exists, or tests a field that has another type now)";
+        assert!(said.ends_with(&format!("(it does not give all of this, {why}")), "{said}");
         assert_eq!(described(&json!({})), ["It asks for no data, no secrets and no outbound calls."]);
     }
 }

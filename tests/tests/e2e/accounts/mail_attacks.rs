@@ -161,21 +161,12 @@ async fn the_database_does_the_same_work_for_every_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sign_up_does_the_same_work_for_every_address() {
     let mails = MailServer::start(&[]).await;
-    let server = sending_to(Engine::Postgres, &mails)
-        .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
-        .env("SVC_SIGNUP_ROLE", "member")
-        .env("SVC_LOG", "info,blockbase_store::sql=trace")
-        .env("SVC_LOG_FORMAT", "json")
-        .start()
-        .await;
-    let admin = server.admin().await;
-    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
-    let sign_up = |name: &str| {
-        let body = json!({ "name": "Ann", "email": format!("{name}@example.com"), "password": PASSWORD });
-        server.request("POST", "/api/auth/sign-up/email").json(&body)
-    };
-    let (free, of_free) = traced(&server, "free", sign_up("ann")).await;
-    let (taken, of_taken) = traced(&server, "taken", sign_up("ann")).await;
+    let traces =
+        sending_to(Engine::Postgres, &mails).env("SVC_LOG", "info,blockbase_store::sql=trace").env("SVC_LOG_FORMAT", "json");
+    let (server, _) = with_members(traces).await;
+    let sign_up = || server.request("POST", "/api/auth/sign-up/email").json(&of_ann());
+    let (free, of_free) = traced(&server, "free", sign_up()).await;
+    let (taken, of_taken) = traced(&server, "taken", sign_up()).await;
     assert_eq!((free.status, taken.status), (200, 200), "{} {}", free.text, taken.text);
     // Both end their nested transaction with one round trip.
     let ended_alike = |statements: Vec<String>, end: &str| -> Vec<String> {
@@ -194,6 +185,7 @@ async fn a_sign_up_does_the_same_work_for_every_address() {
     let last_count = of_free.iter().rposition(|text| text.starts_with("INSERT INTO svc_window_counts ")).unwrap();
     let first_insert = of_free.iter().position(|text| text.starts_with("INSERT INTO svc_users ")).unwrap();
     assert!(last_count < first_insert, "{of_free:?}");
+    counts_its_mail_first(&server, "a sign-up with a taken address", sign_up()).await;
 }
 
 /// The number of statements on Postgres that begin with this text and wait for a lock.
@@ -207,6 +199,33 @@ async fn waiting(server: &Server, statement: &str) -> usize {
 
 fn of_ann() -> Value {
     json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD })
+}
+
+/// Starts a server where a new account has to prove its address, and gets the role `member`. Returns the token of its admin too.
+async fn with_members(builder: ServerBuilder) -> (Server, String) {
+    let server = builder.env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").env("SVC_SIGNUP_ROLE", "member").start().await;
+    let admin = server.admin().await;
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+    let token = admin.token.clone();
+    (server, token)
+}
+
+/// Sends a request that makes an account. Asserts that, on Postgres, it waits for the count of its mail before it writes anything
+/// of an account.
+async fn counts_its_mail_first(server: &Server, way: &str, request: reqwest::RequestBuilder) {
+    let counts = server.lock_rows("LOCK TABLE svc_window_counts IN EXCLUSIVE MODE").await;
+    let waits = async {
+        until("it waits for its count", async || waiting(server, "INSERT INTO svc_window_counts").await == 1).await;
+        let written = "SELECT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation \
+                       JOIN pg_stat_activity a ON a.pid = l.pid \
+                       WHERE a.datname = current_database() AND a.wait_event_type = 'Lock' \
+                       AND a.query LIKE 'INSERT INTO svc_window_counts %' \
+                       AND c.relname IN ('svc_users', 'svc_roles', 'svc_user_roles') AND l.mode <> 'AccessShareLock'";
+        assert_eq!(server.sql(written).await, Vec::<Vec<String>>::new(), "{way}");
+        counts.release().await;
+    };
+    let (answer, ()) = tokio::join!(server.send(request), waits);
+    assert!(answer.status < 300, "{way}: {} {}", answer.status, answer.text);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -244,31 +263,13 @@ async fn parallel_sign_ups_wait_at_the_same_place_for_every_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sign_ups_and_invitations_count_their_mail_before_they_make_an_account() {
     let mails = MailServer::start(&[]).await;
-    let server = sending_to(Engine::Postgres, &mails)
-        .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
-        .env("SVC_SIGNUP_ROLE", "member")
-        .start()
-        .await;
-    let admin = server.admin().await;
-    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+    let (server, token) = with_members(sending_to(Engine::Postgres, &mails)).await;
     let invitation = json!({ "email": "bob@example.com", "roles": ["member"] });
     for (way, request) in [
         ("a sign-up", server.request("POST", "/api/auth/sign-up/email").json(&of_ann())),
-        ("an invitation", admin.request("POST", "/api/v1/users").json(&invitation)),
+        ("an invitation", server.with_token(token).request("POST", "/api/v1/users").json(&invitation)),
     ] {
-        let counts = server.lock_rows("LOCK TABLE svc_window_counts IN EXCLUSIVE MODE").await;
-        let waits = async {
-            until("it waits for its count", async || waiting(&server, "INSERT INTO svc_window_counts").await == 1).await;
-            let written = "SELECT c.relname FROM pg_locks l JOIN pg_class c ON c.oid = l.relation \
-                           JOIN pg_stat_activity a ON a.pid = l.pid \
-                           WHERE a.datname = current_database() AND a.wait_event_type = 'Lock' \
-                           AND a.query LIKE 'INSERT INTO svc_window_counts %' \
-                           AND c.relname IN ('svc_users', 'svc_roles', 'svc_user_roles') AND l.mode <> 'AccessShareLock'";
-            assert_eq!(server.sql(written).await, Vec::<Vec<String>>::new(), "{way}");
-            counts.release().await;
-        };
-        let (answer, ()) = tokio::join!(server.send(request), waits);
-        assert!(answer.status < 300, "{way}: {} {}", answer.status, answer.text);
+        counts_its_mail_first(&server, way, request).await;
     }
 }
 
@@ -335,13 +336,8 @@ on_both_engines! {
 
     async fn a_sign_up_with_a_taken_address_leaves_nothing(engine: Engine) {
         let mails = MailServer::start(&[]).await;
-        let server = sending_to(engine, &mails)
-            .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
-            .env("SVC_SIGNUP_ROLE", "member")
-            .start()
-            .await;
-        let admin = server.admin().await;
-        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "member", "permissions": [] })).await.status, 201);
+        let (server, token) = with_members(sending_to(engine, &mails)).await;
+        let admin = server.with_token(token);
         assert_eq!(post(&server, "sign-up/email", of_ann()).await.status, 200);
         let stored = async || {
             let mut rows = Vec::new();

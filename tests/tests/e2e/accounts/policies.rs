@@ -47,6 +47,13 @@ async fn titles(caller: &Admin<'_>, query: &str) -> Vec<String> {
     rows.as_array().unwrap().iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The caller's own grants on an object.
+async fn own_grants(caller: &Admin<'_>, object: &str) -> Vec<Value> {
+    let own = caller.get("/api/v1/me/permissions").await.data();
+    let grants = own["permissions"].as_array().unwrap_or_else(|| panic!("{own}"));
+    grants.iter().filter(|grant| grant["resource"] == object).cloned().collect()
+}
+
 fn path(id: &str) -> String {
     format!("/api/v1/data/task/{id}")
 }

@@ -164,8 +164,22 @@ on_both_engines! {
         assert_eq!(asks_more["newPermissions"]["data"], fewer);
         assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", version("2.0.0", fewer).await).await.status, 200);
         assert_eq!(admin.delete("/api/v1/objects/task/fields/doer").await.status, 204);
-        admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        let refused = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("names something that no longer exists"), "{refused}");
         assert_eq!(titles(&ann).await, ["a"]);
+
+        // The same applies if a field that a condition of the earlier version tests has another type now.
+        let by_points = json!([{ "resource": "task", "actions": ["read"], "where": { "points": { "gte": 2 } } }]);
+        let all = json!([{ "resource": "task", "actions": ["read"] }]);
+        for (number, asked) in [("3.0.0", by_points), ("4.0.0", all)] {
+            let upgraded = admin.install("?upgrade=true&allowNewPermissions=true", version(number, asked).await).await;
+            assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        }
+        let retyped = admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await;
+        assert_eq!(retyped.status, 200, "{}", retyped.text);
+        let refused = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("tests a field that has another type now"), "{refused}");
+        assert_eq!(admin.get("/api/v1/blocks/reach").await.data()["version"], "4.0.0");
     }
 
     async fn nobody_consents_to_names_that_mean_other_fields_by_then(server: Server) {
@@ -242,8 +256,9 @@ on_both_engines! {
         let file = version("1.0.0", json!([{ "resource": "note", "actions": ["read"] }])).await;
         let planned = admin.install("?dryRun=true", file.clone()).await.json();
         let install = format!("?consent={}", planned["report"]["consent"].as_str().unwrap());
-        // Each of these files asks for more, or declares something else.
+        // Each of these files asks for more, or declares something else, or has only another version.
         for (part, more) in [
+            ("version", json!("1.0.1")),
             ("permissions", json!({ "data": [{ "resource": "note", "actions": ["read"] }], "http": ["https://elsewhere.example.com"] })),
             ("permissions", json!({ "data": [{ "resource": "note", "actions": ["read"] }], "secrets": ["KEY"] })),
             ("permissions", json!({ "data": [{ "resource": "*", "actions": ["read"] }] })),
@@ -264,6 +279,80 @@ on_both_engines! {
         admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
         let planned = admin.install("?dryRun=true", file.clone()).await.json();
         let installed = admin.install(&format!("?consent={}", planned["report"]["consent"].as_str().unwrap()), file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+    }
+
+    async fn a_consent_is_to_each_object_that_the_manifest_names(server: Server) {
+        let admin = server.admin().await;
+        let note = async || admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        note().await;
+        let action = json!([{ "name": "run", "rbac": { "resource": "note", "action": "read" } }]);
+        let logged = json!([{ "event": "data.note.created", "consumer": "reach:log", "handler": "log_event" }]);
+        let stored = json!({ "object": "note", "map": { "title": "event.topic" } });
+        let persisted = json!([{ "event": "auth.#", "consumer": "reach:store", "handler": "persist_event", "config": stored }]);
+        let sent = json!([{ "name": "out", "url": "https://hooks.example.com/", "topics": ["auth.#", "data.note.*"] }]);
+        let parts = [("actions", action), ("subscriptions", logged), ("subscriptions", persisted), ("webhooks", sent)];
+        for (part, declared) in parts {
+            let mut manifest = inspect(version("1.0.0", json!([])).await).await;
+            manifest[part] = declared;
+            let file = pack(test_block("parity").await, manifest.clone()).await.unwrap();
+            let planned = admin.install("?dryRun=true", file.clone()).await;
+            assert_eq!(planned.status, 200, "{manifest}: {}", planned.text);
+            let install = format!("?consent={}", planned.json()["report"]["consent"].as_str().unwrap());
+            // Another object with the same name has other records and other events.
+            assert_eq!(admin.delete("/api/v1/objects/note").await.status, 204);
+            note().await;
+            let refused = admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+            assert!(refused["message"].as_str().unwrap().contains("the schema was changed since then"), "{manifest}: {refused}");
+            admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+            // Other changes of the schema do not matter.
+            let planned = admin.install("?dryRun=true", file.clone()).await.json();
+            let limited = admin.patch("/api/v1/objects/note/fields/title", json!({ "max": 100 })).await;
+            assert_eq!(limited.status, 200, "{}", limited.text);
+            let installed = admin.install(&format!("?consent={}", planned["report"]["consent"].as_str().unwrap()), file).await;
+            assert_eq!(installed.status, 201, "{manifest}: {}", installed.text);
+            assert_eq!(admin.delete("/api/v1/blocks/reach").await.status, 204);
+        }
+        // Nobody consented to the events of an object that did not exist then.
+        let mut manifest = inspect(version("1.0.0", json!([])).await).await;
+        manifest["subscriptions"] = json!([{ "event": "data.memo.created", "consumer": "reach:log", "handler": "log_event" }]);
+        let file = pack(test_block("parity").await, manifest).await.unwrap();
+        let planned = admin.install("?dryRun=true", file.clone()).await;
+        assert_eq!(planned.status, 200, "{}", planned.text);
+        let install = format!("?consent={}", planned.json()["report"]["consent"].as_str().unwrap());
+        admin.define("memo", json!([{ "name": "title", "type": "text" }])).await;
+        admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        // Without the object, the consent is to the same again.
+        assert_eq!(admin.delete("/api/v1/objects/memo").await.status, 204);
+        let installed = admin.install(&install, file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+    }
+
+    async fn a_consent_is_to_the_fields_that_events_fill(server: Server) {
+        let admin = server.admin().await;
+        admin.define("heard", json!([{ "name": "tag", "type": "text" }, { "name": "event", "type": "text" }])).await;
+        let config = json!({ "object": "heard", "map": { "tag": "event.topic", "event": "event.id" } });
+        let mut manifest = inspect(version("1.0.0", json!([])).await).await;
+        manifest["subscriptions"] =
+            json!([{ "event": "auth.#", "consumer": "reach:store", "handler": "persist_event", "config": config }]);
+        let file = pack(test_block("parity").await, manifest).await.unwrap();
+        let planned = admin.install("?dryRun=true", file.clone()).await;
+        assert_eq!(planned.status, 200, "{}", planned.text);
+        let install = format!("?consent={}", planned.json()["report"]["consent"].as_str().unwrap());
+        // The two fields exchange their names.
+        let exchange = async || {
+            for (from, to) in [("tag", "between"), ("event", "tag"), ("between", "event")] {
+                let renamed = admin.patch(&format!("/api/v1/objects/heard/fields/{from}"), json!({ "name": to })).await;
+                assert_eq!(renamed.status, 200, "{from}: {}", renamed.text);
+            }
+        };
+        exchange().await;
+        let refused = admin.install(&install, file.clone()).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("the schema was changed since then"), "{refused}");
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        exchange().await;
+        let installed = admin.install(&install, file).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
     }
 

@@ -1,8 +1,11 @@
 //! Random grants with conditions, checks and fields. A reference computes each response and each event, and the test compares
 //! them.
 //!
-//! If a test fails, it prints the caller's grants and the smallest failing request that it could find. `BLOCKBASE_GRANTS_SEED`
-//! runs a single seed, and `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
+//! If a test fails, it prints its seed, the number of the case, the caller's grants and the smallest failing request that it
+//! could find. `BLOCKBASE_GRANTS_SEED` runs a single seed, `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes, and
+//! `BLOCKBASE_GRANTS_FAILURES` sets after how many failures a seed ends. The long command makes more requests for each seed than
+//! the gate. So to repeat a failure of the long command, set both the seed and the number of requests:
+//! `BLOCKBASE_GRANTS_SEED=1000003 BLOCKBASE_GRANTS_CASES=1000 ./dev test promises::policy_grants::random_grants`.
 
 mod events;
 mod generate;
@@ -903,7 +906,8 @@ async fn run_seeds(engine: Engine, first: u64) {
         && refused_writes * 4 < writes * 3
         && events > writes
         && cut_events * 20 > events;
-    assert!(is_telling || reads + writes < 150, "{all:?}");
+    // The requests of a seed that somebody chose need not be as mixed.
+    assert!(is_telling || only.is_some() || reads + writes < 150, "{all:?}");
 }
 
 on_both_engines! {

@@ -51,7 +51,7 @@ export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "a
     <>
       {broken === true && (
         <p className={classes.broken}>
-          <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists. It does not give all that it says.
+          <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists, or tests a field that has another type now. It does not give all that it says.
         </p>
       )}
       <dl className={classes.facts}>
@@ -85,7 +85,7 @@ export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "a
   );
 }
 
-/** A condition in words. A broken condition is shown as JSON, because its object or fields no longer exist. */
+/** A condition in words. A broken condition is shown as JSON, because it does not fit the schema any more. */
 export function Said({ clause, resource, own, names: { of, titleOf }, isBroken, nothing }: { clause: Grant["where"]; resource: string; own: Word[]; names: Names; isBroken: boolean; nothing: string }) {
   if ((clause ?? null) === null) return own.length > 0 ? <Sentence words={own} /> : <span className="dim">{nothing}</span>;
   const shape = of?.(resource);

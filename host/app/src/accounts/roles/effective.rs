@@ -108,10 +108,7 @@ impl JsonSchema for Reach {
 
 /// What a stored grant gives. `None` for nothing: if one of its conditions is broken, or its lists for all of its actions.
 fn given_by(grant_context: &GrantContext<'_>, grant: &Grant) -> Option<Grant> {
-    let object = grant_context.registry.object(&grant.resource);
-    let mut clauses = [&grant.rows, &grant.check].into_iter().flatten();
-    let are_read = clauses.all(|clause| object.is_some_and(|object| grant_context.has_meaning(object, clause)));
-    if are_read { grant_context.given_by(grant).map(Cow::into_owned) } else { None }
+    if grant_context.has_broken_condition(grant) { None } else { grant_context.given_by(grant).map(Cow::into_owned) }
 }
 
 fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> RightsOn {

@@ -4,6 +4,7 @@
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
 
+use super::own_grants;
 use crate::accounts::roles::{key, role, user};
 use crate::data::conditions::encoded;
 use crate::events::Stream;
@@ -579,6 +580,21 @@ on_both_engines! {
         ])).await;
         let (clerk, _) = user(&admin, "clerk", Some("clerk")).await;
         assert!(clerk.get(&path(&ada)).await.data().get("email").is_some());
+        // A key has the lists of its role and of its maker. Together they can leave the same fields as a list of the role alone.
+        let of_person = |names: Value| json!({ "resource": "person", "actions": ["read"], "fields": { "read": names } });
+        let makes_keys = json!({ "resource": "api_keys", "actions": ["create", "read"] });
+        role(&admin, "maker", json!([makes_keys, { "resource": "person", "actions": ["read"] }])).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let namer = role(&admin, "namer", json!([of_person(json!(["name", "skills"]))])).await;
+        let (client, _) = key(&maker, json!({ "name": "key", "roleId": namer })).await;
+        let narrower = json!({ "permissions": [makes_keys, of_person(json!(["name"]))] });
+        let narrower = admin.patch("/api/v1/roles/maker", narrower).await;
+        assert_eq!(narrower.status, 200, "{}", narrower.text);
+        assert_eq!(own_grants(&client, "person").await, [of_person(json!(["name"]))]);
+        let broken = |mut grant: Value| {
+            grant["broken"] = json!(true);
+            grant
+        };
         // The relation is deleted with the object on its other side, and another relation with the same name is made.
         assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
         admin.define("skill", json!([{ "name": "name", "type": "text" }])).await;
@@ -586,13 +602,29 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/roles/{id}")).await.data()["permissions"][0]["broken"], true);
         clerk.get(&path(&ada)).await.expect_error(404, "not_found");
         assert_eq!(list(&clerk, "").await, Vec::<Value>::new());
+        // The list of the clerk's own permissions has no field for it, and so no name that the list excepts.
+        assert_eq!(own_grants(&clerk, "person").await, [broken(of_person(json!([])))]);
+        // The same applies to the key, which reads nothing either.
+        client.get(&path(&ada)).await.expect_error(404, "not_found");
+        assert_eq!(own_grants(&client, "person").await, [broken(of_person(json!([])))]);
+        // Of two grants of the key that leave the same fields, only the one whose list breaks is marked.
+        let both = json!({ "permissions": [of_person(json!(["name", "skills"])), of_person(json!(["name"]))] });
+        let mended = admin.patch("/api/v1/roles/namer", both).await;
+        assert_eq!(mended.status, 200, "{}", mended.text);
+        assert_eq!(own_grants(&client, "person").await, [of_person(json!(["name"]))]);
+        assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
+        assert_eq!(own_grants(&client, "person").await, [broken(of_person(json!([]))), of_person(json!(["name"]))]);
+        assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name"]);
         // The same applies to an object that is deleted and made again.
-        let id = role(&admin, "reader", json!([{ "resource": "department", "actions": ["read"], "fields": { "read": { "except": ["budget"] } } }])).await;
+        let of_department = |names: Value| json!({ "resource": "department", "actions": ["read"], "fields": { "read": names } });
+        let id = role(&admin, "reader", json!([of_department(json!({ "except": ["budget"] }))])).await;
         let (reader, _) = user(&admin, "reader", Some("reader")).await;
         assert_eq!(admin.delete("/api/v1/objects/department?cascade=true").await.status, 204);
+        assert_eq!(own_grants(&reader, "department").await, [broken(of_department(json!([])))]);
         admin.define("department", json!([{ "name": "name", "type": "text" }, { "name": "budget", "type": "integer" }])).await;
         admin.make("department", json!({ "name": "new", "budget": 5 })).await;
         assert_eq!(admin.get(&format!("/api/v1/roles/{id}")).await.data()["permissions"][0]["broken"], true);
+        assert_eq!(own_grants(&reader, "department").await, [broken(of_department(json!([])))]);
         assert_eq!(reader.get("/api/v1/data/department").await.data(), json!([]));
         reader.get("/api/v1/data/department?budget=5").await.expect_error(400, "unknown_field");
     }

@@ -1,10 +1,15 @@
 //! Conditions of grants and changes of the schema.
 
-use blockbase_tests::on_both_engines;
+use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
 
-use super::{define, of_my_teams, titles};
-use crate::accounts::roles::{role, user};
+use super::{define, of_my_teams, own_grants, titles};
+use crate::accounts::roles::{key, role, user};
+
+/// Which of some grants are marked as broken.
+fn broken<'g>(grants: impl IntoIterator<Item = &'g Value>) -> Vec<bool> {
+    grants.into_iter().map(|grant| grant["broken"] == true).collect()
+}
 
 on_both_engines! {
     async fn a_condition_follows_renames(server: Server) {
@@ -87,6 +92,7 @@ on_both_engines! {
         assert_eq!(titles(&ann, "").await, Vec::<String>::new());
         let role = admin.get("/api/v1/roles/worker").await.data();
         assert_eq!(role["permissions"][0]["broken"], true, "{role}");
+        assert_eq!(broken(&own_grants(&ann, "task").await), [true]);
         assert_eq!(reads().await, Value::Null);
         let explained = admin.post("/api/v1/roles/worker/explain", json!({ "userId": id, "object": "task", "action": "read" })).await.data();
         assert_eq!((&explained["grants"][0]["broken"], &explained["condition"]), (&json!(true), &json!({ "_or": [] })), "{explained}");
@@ -98,7 +104,39 @@ on_both_engines! {
         let mended = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "where": of_my_teams() }] });
         let mended = admin.patch("/api/v1/roles/worker", mended).await;
         assert_eq!((mended.status, &mended.data()["permissions"][0]["broken"]), (200, &json!(null)), "{}", mended.text);
+        assert_eq!(broken(&own_grants(&ann, "task").await), [false]);
         assert_eq!(titles(&ann, "").await, ["a"]);
+    }
+
+    async fn conditions_that_are_long_together_are_not_broken(server: Server) {
+        const TESTS: usize = 20;
+        let admin = server.admin().await;
+        define(&admin).await;
+        let any_of = |field: &str| {
+            let tests: Vec<Value> = (0..TESTS).map(|number| json!({ field: { "neq": format!("{field} {number}") } })).collect();
+            json!({ "resource": "task", "actions": ["read"], "where": { "_or": tests } })
+        };
+        let keys = json!({ "resource": "api_keys", "actions": ["create", "read"] });
+        role(&admin, "maker", json!([keys, { "resource": "task", "actions": ["read"] }])).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let reader = role(&admin, "reader", json!([any_of("title")])).await;
+        let (client, _) = key(&maker, json!({ "name": "key", "roleId": reader })).await;
+        let narrower = admin.patch("/api/v1/roles/maker", json!({ "permissions": [keys, any_of("assignee")] })).await;
+        assert_eq!(narrower.status, 200, "{}", narrower.text);
+        admin.make("task", json!({ "title": "a", "assignee": "b" })).await;
+        // A condition has 30 tests at most, and the two conditions of the key have more.
+        assert_eq!(titles(&client, "").await, ["a"]);
+        let own = own_grants(&client, "task").await;
+        assert_eq!(own[0]["where"]["_and"].as_array().map(Vec::len), Some(2), "{own:?}");
+        assert_eq!(broken(&own), [false]);
+        // If one of the two is broken, the grant is.
+        let by_member = json!({ "resource": "task", "actions": ["read"], "where": of_my_teams() });
+        let narrower = admin.patch("/api/v1/roles/maker", json!({ "permissions": [keys, by_member] })).await;
+        assert_eq!(narrower.status, 200, "{}", narrower.text);
+        assert_eq!(broken(&own_grants(&client, "task").await), [false]);
+        assert_eq!(admin.delete("/api/v1/objects/member?cascade=true").await.status, 204);
+        assert_eq!(broken(&own_grants(&client, "task").await), [true]);
+        assert_eq!(titles(&client, "").await, Vec::<String>::new());
     }
 
     async fn a_condition_from_an_older_copy_gives_nothing_and_says_so(server: Server) {
@@ -138,8 +176,14 @@ on_both_engines! {
         let server = server.restart().await;
         let (admin, ann) = (server.with_token(token), server.with_token(ann_token));
         let role = admin.get("/api/v1/roles/worker").await.data();
-        let broken: Vec<bool> = role["permissions"].as_array().unwrap().iter().map(|grant| grant["broken"] == true).collect();
-        assert_eq!(broken, [false, true, true, true, true, true], "{role}");
+        assert_eq!(broken(role["permissions"].as_array().unwrap()), [false, true, true, true, true, true], "{role}");
+        // Ann sees the same of her own grants: three to read, one to update and one to delete.
+        let own = own_grants(&ann, "task").await;
+        assert_eq!(broken(&own), [true; 5], "{own:?}");
+        assert_eq!(broken(&own_grants(&ann, "team").await), [false]);
+        // An explanation names the grants that a changed type broke, too.
+        let explained = admin.post("/api/v1/roles/worker/explain", json!({ "object": "task", "action": "delete" })).await.data();
+        assert_eq!(broken(explained["grants"].as_array().unwrap()), [true], "{explained}");
         let shown = admin.get("/api/v1/roles/worker/permissions").await.data();
         let rights = shown["resources"].as_array().unwrap().iter().find(|rights| rights["resource"] == "task").unwrap();
         for action in ["read", "update", "delete"] {
@@ -156,6 +200,7 @@ on_both_engines! {
         let by_text = json!({ "resource": "task", "actions": ["read"], "where": { "points": "3" } });
         let mended = admin.patch("/api/v1/roles/worker", json!({ "permissions": [by_text] })).await;
         assert_eq!((mended.status, &mended.data()["permissions"]), (200, &json!([by_text])), "{}", mended.text);
+        assert_eq!(broken(&own_grants(&ann, "task").await), [false]);
         assert_eq!(titles(&ann, "").await, ["a"]);
     }
 }
