@@ -8,7 +8,8 @@ use crate::condition::Condition;
 use crate::plan::ListPlan;
 use crate::sql::related::tests::{bound, planned};
 use crate::sql::{
-    Found, KeyRows, different_keys_of_page, first_of_list, keys_of_page, likely_of_list, list, list_of_first, rows_of_keys,
+    Found, KeyRows, different_keys_of_page, first_of_list, keys_of_page, likely_of_list, list, list_of_first, next_of_list,
+    rows_of_keys,
 };
 use crate::{Dialect, Param};
 
@@ -217,6 +218,7 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 100),
         ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 100),
         ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "", 100),
+        ("task", json!({ "tags": { "none": { "state": "x" } } }), "", 100),
     ] {
         let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
         assert_eq!(rows, 26);
@@ -251,6 +253,38 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
     let text = bound(SQLITE, list(SQLITE, &plan, Some(&Found::Places(vec![3, 1]))));
     assert!(text.contains("FROM (SELECT value AS svc_place FROM json_each(?1)) AS svc_page CROSS JOIN \"task\""), "{text}");
     assert!(!text.contains("ORDER BY") && !text.contains("EXISTS"), "{text}");
+}
+
+#[test]
+fn the_next_rows_are_judged_if_half_of_the_page_was_among_the_first_ones() {
+    let next = |plan: &ListPlan, met: usize| {
+        let attempt = next_of_list(SQLITE, plan, met)?;
+        Some((bound(SQLITE, attempt.statement), attempt.rows))
+    };
+    let mut plan = planned("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "");
+    for (met, missing, judged) in [(25, 1, 64), (22, 4, 64), (17, 9, 128), (13, 13, 256)] {
+        let (read, rows) = next(&plan, met).expect("the next rows");
+        assert_eq!(rows, missing);
+        let after = format!(" ORDER BY \"created_at\" DESC, \"id\" DESC LIMIT {judged} OFFSET 100) AS \"project\" WHERE ");
+        // The page skips no rows any more. The first rows are skipped, so no EXISTS may be without a limit.
+        assert!(read.contains(&after) && read.ends_with(" LIMIT 1) LIMIT ?2"), "{read}");
+        assert_eq!((read.matches("EXISTS (").count(), read.matches(" LIMIT 1)").count()), (1, 1), "{read}");
+    }
+    for met in [0, 12, 26] {
+        assert!(next(&plan, met).is_none(), "{met}");
+    }
+    // The rows that the page skips were among the first ones as well, if any row of the page was.
+    plan.paging.offset = 30;
+    assert!(next(&plan, 5).is_some_and(|(read, rows)| rows == 21 && read.contains(" LIMIT 128 OFFSET 100)")));
+    assert!(next(&plan, 0).is_none());
+
+    let to_one = planned("task", json!({ "project": { "state": "x" } }), "");
+    assert!(next(&to_one, 20).is_some_and(|(read, _)| read.contains(" LIMIT 256 OFFSET 250) AS \"task\" WHERE ")));
+    // The page ends before it is full if an index shows that there are no further rows.
+    let narrowed = planned("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), "");
+    let (read, _) = next(&narrowed, 22).expect("the next rows");
+    assert!(read.contains(" LIMIT 64 OFFSET 100) AS ") && read.ends_with(" LIMIT 164)) < 164 LIMIT ?3"), "{read}");
+    assert!(next_of_list(Dialect::Postgres, &plan, 22).is_none());
 }
 
 #[test]
