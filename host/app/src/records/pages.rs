@@ -1,6 +1,7 @@
 //! Reads the page of a list: by its number, or by a cursor.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
@@ -150,17 +151,18 @@ async fn searched<'p>(connection: &mut Connection, plan: &'p ListPlan) -> Result
     Ok((chosen, counted))
 }
 
-/// The keys that lead to a page, if there are few.
-async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
-    let Some(Attempt { statement, rows: most }) = sql::keys_of_page(connection.dialect(), plan) else { return Ok(None) };
+/// The keys that lead to a page, if there are few, and whether some of the keys that were read are the same.
+async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<(Option<Found>, bool)> {
+    let Some(Attempt { statement, rows: most }) = sql::keys_of_page(connection.dialect(), plan) else { return Ok((None, false)) };
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
     if rows.len() > most {
-        return Ok(None);
+        let different: HashSet<Option<Uuid>> = rows.iter().map(|row| row.optional_uuid(0)).collect::<Result<_, DbError>>()?;
+        return Ok((None, different.len() < rows.len()));
     }
-    keys_in(&rows).map(Some)
+    Ok((Some(keys_in(&rows)?), false))
 }
 
-/// The few different keys of a page, if [`found_by_keys`] has found too many.
+/// The few different keys of a page, if [`found_by_keys`] has found too many, and some of these are the same.
 async fn found_by_different_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
     let attempt = sql::different_keys_of_page(connection.dialect(), plan);
     let Some(Attempt { statement, rows: most }) = attempt else { return Ok(None) };
@@ -334,12 +336,12 @@ pub(crate) async fn run_list(
     let (paging, dialect) = (plan.paging, connection.dialect());
     let (mut plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
-    let mut found = found_by_keys(connection, &plan).await?;
+    let (mut found, has_same_keys) = found_by_keys(connection, &plan).await?;
     if found.is_none() {
         let next = |met| sql::next_of_list(dialect, &plan, met);
         found = found_first(connection, &plan, sql::first_of_list(dialect, &plan), next).await?;
     }
-    if found.is_none() {
+    if found.is_none() && has_same_keys {
         found = found_by_different_keys(connection, &plan).await?;
     }
     if found.is_none()
@@ -468,7 +470,7 @@ pub(crate) async fn run_by_cursor(
     let read_max = rows_max + usize::from(flags.ahead(end));
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    let mut by_keys = found_by_keys(connection, &plan).await?;
+    let (mut by_keys, has_same_keys) = found_by_keys(connection, &plan).await?;
     let (mut by, mut has_read_keys, mut key_rows) = (None, by_keys.is_some(), None);
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
@@ -484,7 +486,9 @@ pub(crate) async fn run_by_cursor(
         };
         if first.is_none() && !has_read_keys {
             has_read_keys = true;
-            by_keys = found_by_different_keys(connection, &plan).await?;
+            if has_same_keys {
+                by_keys = found_by_different_keys(connection, &plan).await?;
+            }
             key_rows = if by_keys.is_none() { rows_of_keys(connection, &plan).await? } else { None };
         }
         if let (None, None, Some(rows)) = (&by_keys, &first, key_rows) {
