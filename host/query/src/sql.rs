@@ -14,7 +14,7 @@ mod writer;
 
 pub use found::{
     Attempt, END_OF_PLACES, Found, KeyRows, different_keys_of_page, first_of_list, first_of_part, keys_of_page, likely_of_list,
-    likely_of_part, list_of_first, part_of_first, rows_of_keys,
+    likely_of_part, list_of_first, next_of_list, next_of_part, part_of_first, rows_of_keys,
 };
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
@@ -26,7 +26,7 @@ pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,
     write_converted,
 };
-pub use sample::{Sample, sample};
+pub use sample::{LinkSample, Sample, link_sample, sample};
 pub use write::{
     any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
     insert_params, lock_and_overwrite, lock_and_update, move_links, move_references, referring, referring_ids, restamp,

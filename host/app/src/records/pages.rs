@@ -1,12 +1,13 @@
 //! Reads the page of a list: by its number, or by a cursor.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use blockbase_auth::sha256_hex;
 use blockbase_query::cursor::position_json;
 use blockbase_query::limits::CURSOR_VALUES_BYTES_MAX;
 use blockbase_query::plan::{ListPlan, RelatedBy, SearchBy, Selection};
-use blockbase_query::sql::{Attempt, Found, KeyRows, Sample, Statement};
+use blockbase_query::sql::{Attempt, Found, KeyRows, LinkSample, Sample, Statement};
 use blockbase_query::{CursorPaging, CursorsOf, Dialect, End, ListParameter, Part, Position, sql};
 use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record, RecordsMax, Row};
@@ -150,17 +151,18 @@ async fn searched<'p>(connection: &mut Connection, plan: &'p ListPlan) -> Result
     Ok((chosen, counted))
 }
 
-/// The keys that lead to a page, if there are few.
-async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
-    let Some(Attempt { statement, rows: most }) = sql::keys_of_page(connection.dialect(), plan) else { return Ok(None) };
+/// The keys that lead to a page, if there are few, and whether some of the keys that were read are the same.
+async fn found_by_keys(connection: &mut Connection, plan: &ListPlan) -> Result<(Option<Found>, bool)> {
+    let Some(Attempt { statement, rows: most }) = sql::keys_of_page(connection.dialect(), plan) else { return Ok((None, false)) };
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
     if rows.len() > most {
-        return Ok(None);
+        let different: HashSet<Option<Uuid>> = rows.iter().map(|row| row.optional_uuid(0)).collect::<Result<_, DbError>>()?;
+        return Ok((None, different.len() < rows.len()));
     }
-    keys_in(&rows).map(Some)
+    Ok((Some(keys_in(&rows)?), false))
 }
 
-/// The few different keys of a page, if [`found_by_keys`] has found too many.
+/// The few different keys of a page, if [`found_by_keys`] has found too many, and some of these are the same.
 async fn found_by_different_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Option<Found>> {
     let attempt = sql::different_keys_of_page(connection.dialect(), plan);
     let Some(Attempt { statement, rows: most }) = attempt else { return Ok(None) };
@@ -190,17 +192,37 @@ async fn rows_of_keys(connection: &mut Connection, plan: &ListPlan) -> Result<Op
     Ok(Some(KeyRows { keys: row.integer(0)?, rows_of_first: row.integer(1)?, rows: row.integer(2)? }))
 }
 
-/// The places of the rows of a page, if they are among the first ones in its order.
-async fn found_first(connection: &mut Connection, plan: &ListPlan, first: Option<Attempt>) -> Result<Option<Found>> {
-    let Some(Attempt { statement, rows: needed }) = first else { return Ok(None) };
-    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
-    let mut places = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
-    if places.last() == Some(&sql::END_OF_PLACES) {
-        places.pop();
-    } else if places.len() < needed {
-        return Ok(None);
+/// The places of the rows of a page, if they are among the first ones in its order. If the first rows have only a part of the
+/// page, `next` makes a statement for the rest of it, from the number of rows that were found.
+async fn found_first(
+    connection: &mut Connection,
+    plan: &ListPlan,
+    first: Option<Attempt>,
+    next: impl FnOnce(usize) -> Option<Attempt> + Send,
+) -> Result<Option<Found>> {
+    let Some(first) = first else { return Ok(None) };
+    let (mut places, is_page) = places_of(connection, plan, first).await?;
+    if !is_page {
+        let Some(next) = next(places.len()) else { return Ok(None) };
+        let (rest, is_page) = places_of(connection, plan, next).await?;
+        if !is_page {
+            return Ok(None);
+        }
+        places.extend(rest);
     }
     Ok(Some(Found::Places(places)))
+}
+
+/// The places that a statement finds, and whether they are all places of the page that the statement looks for.
+async fn places_of(connection: &mut Connection, plan: &ListPlan, attempt: Attempt) -> Result<(Vec<i64>, bool)> {
+    let rows = connection.fetch_rows(attempt.statement).await.map_err(|error| error.on(&plan.object))?;
+    let mut places = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+    let is_end = places.last() == Some(&sql::END_OF_PLACES);
+    if is_end {
+        places.pop();
+    }
+    let is_page = is_end || places.len() >= attempt.rows;
+    Ok((places, is_page))
 }
 
 /// Reads the JSON of a page. `first` is tried before the list's own statement.
@@ -246,22 +268,32 @@ async fn read_records(
 
 /// Decides how a statement that may need all rows of the selection judges a condition on related rows.
 pub(crate) async fn related_by(connection: &mut Connection, object: &Object, selection: &Selection) -> Result<RelatedBy> {
-    let Some(statement) = sql::sample(connection.dialect(), object, selection) else { return Ok(RelatedBy::List) };
-    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-    let row = rows.first().ok_or_else(|| Error::internal("a sample gave no row"))?;
-    let sample = Sample {
-        taken: row.integer(0)?,
-        met: row.integer(1)?,
-        late: row.integer(2)?,
-        rows: row.integer(3)?,
-        related_rows: row.integer(4)?,
-    };
-    Ok(sample.related_by())
+    let dialect = connection.dialect();
+    if let Some(statement) = sql::sample(dialect, object, selection) {
+        let [taken, met, late, rows, related_rows] = integers::<5>(connection, object, statement).await?;
+        return Ok(Sample { taken, met, late, rows, related_rows }.related_by());
+    }
+    if let Some(statement) = sql::link_sample(dialect, object, selection) {
+        let [taken, links, met, reads, late, rows, related_rows] = integers::<7>(connection, object, statement).await?;
+        return Ok(LinkSample { taken, links, met, reads, late, rows, related_rows }.related_by());
+    }
+    Ok(RelatedBy::List)
 }
 
-/// Stores this decision in a plan, or in a selection. The plan is copied only if its rows are judged by row.
+/// The integers of the one row that the statement of a sample returns.
+async fn integers<const N: usize>(connection: &mut Connection, object: &Object, sample: Statement) -> Result<[i64; N]> {
+    let rows = connection.fetch_rows(sample).await.map_err(|error| error.on(object))?;
+    let row = rows.first().ok_or_else(|| Error::internal("a sample gave no row"))?;
+    let mut integers = [0; N];
+    for (index, integer) in integers.iter_mut().enumerate() {
+        *integer = row.integer(index)?;
+    }
+    Ok(integers)
+}
+
+/// Stores this decision in a plan, or in a selection. The plan is copied only if the decision is not the usual one.
 pub(crate) fn decide<P: Clone>(plan: &mut Cow<'_, P>, by: RelatedBy, selection: impl FnOnce(&mut P) -> &mut Selection) {
-    if by == RelatedBy::Row {
+    if by != RelatedBy::List {
         selection(plan.to_mut()).related_by = by;
     }
 }
@@ -304,17 +336,18 @@ pub(crate) async fn run_list(
     let (paging, dialect) = (plan.paging, connection.dialect());
     let (mut plan, counted) = searched(connection, plan).await?;
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
-    let mut found = found_by_keys(connection, &plan).await?;
+    let (mut found, has_same_keys) = found_by_keys(connection, &plan).await?;
     if found.is_none() {
-        found = found_first(connection, &plan, sql::first_of_list(dialect, &plan)).await?;
+        let next = |met| sql::next_of_list(dialect, &plan, met);
+        found = found_first(connection, &plan, sql::first_of_list(dialect, &plan), next).await?;
     }
-    if found.is_none() {
+    if found.is_none() && has_same_keys {
         found = found_by_different_keys(connection, &plan).await?;
     }
     if found.is_none()
         && let Some(rows) = rows_of_keys(connection, &plan).await?
     {
-        found = found_first(connection, &plan, sql::likely_of_list(dialect, &plan, rows)).await?;
+        found = found_first(connection, &plan, sql::likely_of_list(dialect, &plan, rows), |_| None).await?;
     }
     let by = match found {
         Some(_) => None,
@@ -437,7 +470,7 @@ pub(crate) async fn run_by_cursor(
     let read_max = rows_max + usize::from(flags.ahead(end));
     let mut budget = Budget::new(bytes_max);
     let mut records: Vec<Record> = Vec::new();
-    let mut by_keys = found_by_keys(connection, &plan).await?;
+    let (mut by_keys, has_same_keys) = found_by_keys(connection, &plan).await?;
     let (mut by, mut has_read_keys, mut key_rows) = (None, by_keys.is_some(), None);
     for part in plan.parts(dialect, end, between.begins_at(), between.stops_at()) {
         let left = read_max - records.len();
@@ -446,15 +479,21 @@ pub(crate) async fn run_by_cursor(
         }
         let mut first = match by_keys {
             Some(_) => None,
-            None => found_first(connection, &plan, sql::first_of_part(dialect, &plan, &part, left)).await?,
+            None => {
+                let next = |met| sql::next_of_part(dialect, &plan, &part, left, met);
+                found_first(connection, &plan, sql::first_of_part(dialect, &plan, &part, left), next).await?
+            }
         };
         if first.is_none() && !has_read_keys {
             has_read_keys = true;
-            by_keys = found_by_different_keys(connection, &plan).await?;
+            if has_same_keys {
+                by_keys = found_by_different_keys(connection, &plan).await?;
+            }
             key_rows = if by_keys.is_none() { rows_of_keys(connection, &plan).await? } else { None };
         }
         if let (None, None, Some(rows)) = (&by_keys, &first, key_rows) {
-            first = found_first(connection, &plan, sql::likely_of_part(dialect, &plan, &part, left, rows)).await?;
+            let likely = sql::likely_of_part(dialect, &plan, &part, left, rows);
+            first = found_first(connection, &plan, likely, |_| None).await?;
         }
         let known = by_keys.as_ref().or(first.as_ref());
         if known.is_none() && by.is_none() {

@@ -34,6 +34,8 @@ pub enum RelatedBy {
     List,
     /// Each row looks for its own related rows.
     Row,
+    /// Each row looks for its own links, and each link for its related row in a list of those that meet the condition.
+    Link,
 }
 
 /// The rows that both the row policy and the request select.

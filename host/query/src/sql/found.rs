@@ -9,6 +9,9 @@
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
 //!   page. If other tests leave so few rows that all of them are judged, they are the page in any case.
 //!
+//! If at least half of the page is among the first rows, the next rows are judged as well ([`next_of_list`]). They are likely to
+//! have the rest of it.
+//!
 //! If neither finds the page, and there are more keys, one of these two is tried again with more rows. The number of rows then
 //! depends on the sizes of the tables:
 //!
@@ -35,13 +38,14 @@ use super::related::{
     FEW_MAX, FOUND_MAX, HEADS_MAX, is_by_creation, is_in_order_of_index, is_indexed, is_led_by_index, is_led_by_links, is_plain,
     is_repeatable, lead_of_page, leads, parts_of,
 };
-use super::sample::sampled;
+use super::sample::is_sampled;
 use super::writer::{Place, Way, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Related};
 use crate::cursor::Part;
 use crate::dialect::{Dialect, quote};
 use crate::plan::ListPlan;
+use crate::request::Paging;
 
 /// The maximum number of foreign keys whose rows are merged.
 const MERGED_KEYS_MAX: usize = 64;
@@ -62,6 +66,11 @@ const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
 
+/// This many times as many rows are judged after the first rows as should have the rest of the page.
+const NEXT_TIMES: i64 = 2;
+/// The minimum number of rows that are judged after the first rows.
+const NEXT_ROWS_MIN: i64 = 64;
+
 /// What comes after the places of a page that ends before it is full. No row has this rowid.
 pub const END_OF_PLACES: i64 = 0;
 
@@ -72,6 +81,13 @@ pub enum Found {
     Keys(Vec<Uuid>),
     /// The rowids of the rows of the page, in its order.
     Places(Vec<i64>),
+}
+
+/// Rows in the order of a page, by their number.
+struct Judged {
+    /// The number of rows before them.
+    before: i64,
+    rows: i64,
 }
 
 /// A statement that finds the page only if it returns a certain number of rows.
@@ -123,12 +139,14 @@ pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
     Some(Attempt { statement: writer.finish(), rows })
 }
 
-/// Reads the different keys that the rows of a page can have, if [`keys_of_page`] has found too many. Beside the last key there
-/// is a 1 if the statement has not read all keys, and beside all others a 0. The keys are only of use if there is no 1, and if
-/// they are not more than [`Attempt::rows`].
+/// Reads the different keys that the rows of a page can have, if [`keys_of_page`] has found too many. This is in vain if these
+/// are all different. Beside the last key there is a 1 if the statement has not read all keys, and beside all others a 0. The
+/// keys are only of use if there is no 1, and if they are not more than [`Attempt::rows`].
 ///
 /// Usually different keys follow each other, and the statement ends after few of them. It reads more if many related rows belong
-/// to few rows. To judge rows by row would then take long, because most of them would read all of their related rows.
+/// to few rows. To judge rows by row would then take long, because most of them would read all of their related rows. If more
+/// related rows meet the condition than keys may be read, the statement reads only one key. To count the related rows in their
+/// index takes far less time than to read their keys.
 ///
 /// `None` if the keys are foreign keys: each is the id of one related row.
 pub fn different_keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
@@ -138,9 +156,12 @@ pub fn different_keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attem
     }
     let mut writer = Writer::new(dialect, &related.object);
     let keys = writer.keys_by_index(related);
+    let test = writer.condition(&Place::inside(&related.object, "svc_counted"), &related.condition);
     let most = format!("max({FOUND_MAX}, {} / {DIFFERENT_ONE_IN})", writer.stored_count(&related.object));
+    let counted = format!("SELECT 1 FROM {} AS svc_counted WHERE {test} LIMIT {most} + 1", quote(related.object.name()));
+    let read = format!("CASE WHEN (SELECT count(*) FROM ({counted})) > {most} THEN 0 ELSE {most} END");
     writer.sql.push_str(&format!(
-        "SELECT DISTINCT svc_key, row_number() OVER () > {most} AS svc_is_cut FROM ({keys} LIMIT {most} + 1) LIMIT {}",
+        "SELECT DISTINCT svc_key, row_number() OVER () > {read} AS svc_is_cut FROM ({keys} LIMIT {read} + 1) LIMIT {}",
         rows + 1
     ));
     Some(Attempt { statement: writer.finish(), rows })
@@ -204,6 +225,20 @@ pub fn first_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: u
     few_first_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX))
 }
 
+/// On SQLite: judges the next rows, if [`first_of_list`] returned a part of the page: `met` rows. The statement returns the
+/// rowids of the rest of the page, under the same condition. It does not judge the first rows again.
+///
+/// `None` if the first rows had less than half of the rows that the page reads and skips. So the next rows are at most a few
+/// times as many as the first ones, and it does not take much longer to judge them.
+pub fn next_of_list(dialect: Dialect, plan: &ListPlan, met: usize) -> Option<Attempt> {
+    next_rows(dialect, plan, &Part::default(), limit_of(plan), met)
+}
+
+/// Does the same if [`first_of_part`] returned `met` rows.
+pub fn next_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: usize, met: usize) -> Option<Attempt> {
+    next_rows(dialect, plan, part, i64::try_from(rows_max).unwrap_or(i64::MAX), met)
+}
+
 /// Does the same as [`first_of_list`] with more rows, if they are likely to fill the page. `rows` is what [`rows_of_keys`] found.
 pub fn likely_of_list(dialect: Dialect, plan: &ListPlan, rows: KeyRows) -> Option<Attempt> {
     likely_rows(dialect, plan, &Part::default(), limit_of(plan), rows)
@@ -219,21 +254,46 @@ fn few_first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64) ->
     if is_led_by_links(&plan.object, &plan.selection.conditions) {
         return None;
     }
-    first_rows(dialect, plan, part, limit, rows, None)
+    first_rows(dialect, plan, part, limit, Judged { before: 0, rows }, None)
+}
+
+fn next_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, met: usize) -> Option<Attempt> {
+    let (before, found) = (judged_rows(plan, limit)?, i64::try_from(met).ok()?);
+    let missing = limit.saturating_sub(found);
+    // If the first rows had a row of the page, they also had all rows that the page skips.
+    let met = read_and_skipped(plan, found);
+    if found == 0 || missing <= 0 || missing > met {
+        return None;
+    }
+    let likely = (before * missing * NEXT_TIMES / met).max(NEXT_ROWS_MIN);
+    // Powers of two make few different statements.
+    let rows = i64::try_from(likely.unsigned_abs().next_power_of_two()).ok()?;
+    first_rows(dialect, plan, part, missing, Judged { before, rows }, None)
 }
 
 fn likely_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, rows: KeyRows) -> Option<Attempt> {
     let lead = led_by(dialect, plan)?;
-    first_rows(dialect, plan, part, limit, rows.judged(read_and_skipped(plan, limit))?, Some(lead))
+    let judged = Judged { before: 0, rows: rows.judged(read_and_skipped(plan, limit))? };
+    first_rows(dialect, plan, part, limit, judged, Some(lead))
 }
 
-/// Judges this many first rows. The condition at `listed` is tested with a list of its keys, and all others by row.
-fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged: i64, listed: Option<usize>) -> Option<Attempt> {
-    if led_by(dialect, plan).is_none() && sampled(dialect, &plan.selection).is_none() {
+/// Judges these rows. The condition at `listed` is tested with a list of its keys, and all others by row.
+fn first_rows(
+    dialect: Dialect,
+    plan: &ListPlan,
+    part: &Part,
+    limit: i64,
+    judged: Judged,
+    listed: Option<usize>,
+) -> Option<Attempt> {
+    if led_by(dialect, plan).is_none() && !is_sampled(dialect, &plan.selection) {
         return None;
     }
     let (object, conditions) = (&plan.object, &plan.selection.conditions);
-    let mut writer = Writer::of_page(dialect, object, plan.paging);
+    let Judged { before, rows } = judged;
+    // Either the page skips rows that meet the conditions, or the rows before are skipped, and the page begins among them.
+    let skipped = if before > 0 { u64::try_from(before).ok()? } else { plan.paging.offset };
+    let mut writer = Writer::of_page(dialect, object, Paging { offset: skipped, ..plan.paging });
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     let table = quote(object.name());
@@ -256,11 +316,13 @@ fn first_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, judged
     writer.sql.push_str(&format!(" FROM {table}"));
     writer.where_clause(&own);
     // SQLite reads the inner SELECT row by row, and stops when the outer one has enough rows.
-    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {judged}) AS {table}"));
+    let after = if before > 0 { writer.offset_in_text() } else { String::new() };
+    writer.sql.push_str(&format!(" ORDER BY {keys} LIMIT {rows}{after}) AS {table}"));
     writer.where_clause(&tests);
-    let (limit_bound, offset) = (writer.bind(Param::from(limit)), writer.offset());
+    let (limit_bound, offset) = (writer.bind(Param::from(limit)), if before > 0 { String::new() } else { writer.offset() });
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
     if is_narrowed {
+        let judged = before + rows;
         writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
         writer.where_clause(&own);
         // SQLite does not count if the page is full. In this order, it reads the same rows again.

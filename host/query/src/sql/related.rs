@@ -11,9 +11,11 @@
 //! statements for SQLite contain both ways and small probes, and choose a way while they run:
 //!
 //! - A statement that needs all rows makes lists, unless a sample has shown that all rows are judged in less time by row
-//!   ([`super::sample`]). The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by row before that, so no
-//!   list is made for a statement whose other tests leave few rows. If a list would have to read a whole table, more rows are
-//!   few: their number grows with that table ([`Writer::own_rows`]).
+//!   ([`super::sample`]). The way by row may then have a list as well: if links lead to the related rows, and these are few in
+//!   comparison, each link looks for its related row in a list of those that meet the condition. The first rows that the other
+//!   tests of a statement leave ([`ROWS_FIRST_MAX`]) are judged by row before a list is made, so no list is made for a statement
+//!   whose other tests leave few rows. If a list would have to read a whole table, more rows are few: their number grows with
+//!   that table ([`Writer::own_rows`]).
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by
 //!   row. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
@@ -112,7 +114,6 @@ impl Writer {
     pub(super) fn conditions(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let parts = &selection.conditions;
         let are_seen = matches!(selection.scope, Scope::Seen(_));
-        let is_by_row = selection.related_by == RelatedBy::Row;
         if self.looks_at_few || parts.iter().all(is_plain) {
             return self.conditions_by(object, parts, Way::ByRow);
         }
@@ -124,8 +125,11 @@ impl Writer {
             }
             return tests;
         }
-        if are_seen || is_by_row {
+        if are_seen || selection.related_by == RelatedBy::Row {
             return self.conditions_by(object, parts, Way::ByRow);
+        }
+        if selection.related_by == RelatedBy::Link {
+            return self.conditions_by(object, parts, Way::ByLink);
         }
         if selection.search.is_some() || selection.indexed_term(object).is_some() {
             // After a search, few rows are left, unless it is known that many rows match.
@@ -168,8 +172,13 @@ impl Writer {
         let parts = &selection.conditions;
         let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
         let rows = page.limit.saturating_add(page.offset);
-        let is_by_row = selection.related_by == RelatedBy::Row;
-        if is_searched || is_by_row || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
+        if selection.related_by != RelatedBy::List && !is_searched {
+            // The page is usually full after few rows, so a list of related rows would take longer.
+            let mut tests = self.scope_and_beginning(object, selection);
+            tests.extend(self.conditions_by(object, parts, Way::ByRow));
+            return tests;
+        }
+        if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
             return self.selection_tests(object, selection);
         }
         let rows = lead_of_page(object, parts).map(|_| self.bind(Param::from(rows)));
@@ -363,7 +372,7 @@ impl Writer {
         let by_list =
             |writer: &mut Writer| writer.by(Way::ByList, |writer| writer.listed(place, related, &condition, negated, leads));
         match (self.way, related.shape) {
-            (Way::ByRow | Way::OnlyByRow, _) => self.exists(place, related, &condition, negated),
+            (Way::ByRow | Way::OnlyByRow | Way::ByLink, _) => self.exists(place, related, &condition, negated),
             (Way::Page, RelationShape::Forward { .. }) => by_row(self),
             (Way::ByList | Way::TestedByList, _) => by_list(self),
             (Way::FirstByRow | Way::Page, _) => {
@@ -462,6 +471,8 @@ impl Writer {
             RelationShape::Forward { .. } | RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
         };
         let (source, alias, revision) = self.related_table(related, lead);
+        // `… IN (SELECT … FROM …`: the test of a link, if the related rows are in a list.
+        let mut listed = None;
         let (from, link) = match related.shape {
             RelationShape::Forward { .. } => (source, format!("{alias}.\"id\" = {key}")),
             RelationShape::Reverse { column, .. } => {
@@ -472,7 +483,11 @@ impl Writer {
                 let (near, far) = link_sides(is_source);
                 let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
                 let join = if self.dialect == Dialect::Sqlite { "CROSS JOIN" } else { "JOIN" };
-                let from = match takes_all(related, condition) {
+                let takes_all = takes_all(related, condition);
+                if self.way == Way::ByLink && !takes_all {
+                    listed = Some(format!("+{link_alias}.{far} IN (SELECT {alias}.\"id\" FROM {source}"));
+                }
+                let from = match takes_all || listed.is_some() {
                     true => format!("{links} AS {link_alias}"),
                     false => format!("{links} AS {link_alias} {join} {source} ON {alias}.\"id\" = {link_alias}.{far}"),
                 };
@@ -484,12 +499,14 @@ impl Writer {
         if !condition.is_true() {
             tests.push(self.condition(&inside, condition));
         }
-        let tests = match (self.dialect, tests.is_empty()) {
-            (_, true) => String::new(),
-            (Dialect::Postgres, false) => format!(" AND {}", tests.join(" AND ")),
+        let tests = match (listed, self.dialect, tests.is_empty()) {
+            (None, _, true) => String::new(),
+            (None, Dialect::Postgres, false) => format!(" AND {}", tests.join(" AND ")),
             // The `+` prevents SQLite from using an index for these tests. With the index, SQLite would read all related rows
             // that meet the tests, again for each row.
-            (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
+            (None, Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
+            (Some(listed), _, true) => format!(" AND {listed})"),
+            (Some(listed), _, false) => format!(" AND {listed} WHERE {})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
         format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests}{})", self.end_of_exists())
@@ -540,7 +557,7 @@ fn key_of(object: &Object, related: &Related) -> String {
 }
 
 /// Whether every related row counts and meets the condition, so that the links alone decide.
-fn takes_all(related: &Related, condition: &Condition) -> bool {
+pub(super) fn takes_all(related: &Related, condition: &Condition) -> bool {
     related.scope == Scope::All && condition.is_true()
 }
 
@@ -639,29 +656,26 @@ fn is_found_by_index(part: &Condition) -> bool {
     matches!(part, Condition::Related(related) if parts_of(&related.condition).iter().any(|part| is_indexed(&related.object, part)))
 }
 
-/// Whether a list of the related rows that meet a condition reads all related rows, and nothing else: no index has the few rows
-/// that meet the condition and the row policy, and both follow no further relations. A range of an index may have few rows or
-/// many.
-pub(super) fn is_scanned(related: &Related, condition: &Condition) -> bool {
+/// The tests by which the related rows that meet a condition are found among all related rows: those of the row policy, and
+/// those of the condition. `None` if an index has the few rows that meet one of them, or if one follows further relations. A
+/// range of an index may have few rows or many.
+pub(super) fn tests_of_all<'a>(related: &'a Related, condition: &'a Condition) -> Option<Vec<&'a Condition>> {
     let policy = match &related.scope {
         Scope::All => None,
         Scope::Where(policy) => Some(&**policy),
         // An index finds the rows of a creator. If cells are hidden, each way tests in which rows they are.
-        Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return false,
+        Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => return None,
     };
-    let is_of_table = !matches!(related.shape, RelationShape::Linked { .. });
-    let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
-    is_of_table && tests.all(|test| test.relations().next().is_none() && !leads(&related.object, test))
+    let tests: Vec<&Condition> = policy.into_iter().chain([condition]).flat_map(parts_of).collect();
+    let are_of_all = tests.iter().all(|test| test.relations().next().is_none() && !leads(&related.object, test));
+    are_of_all.then_some(tests)
 }
 
-/// The same, if no index has a range of these rows either.
+/// Whether a list of the related rows that meet a condition reads the whole table of the related rows, and nothing else.
 fn is_scanned_whole(related: &Related, condition: &Condition) -> bool {
-    let policy = match &related.scope {
-        Scope::Where(policy) => Some(&**policy),
-        Scope::All | Scope::Own(_) | Scope::Nothing | Scope::Seen(_) => None,
-    };
-    let mut tests = policy.into_iter().chain([condition]).flat_map(parts_of);
-    is_scanned(related, condition) && !tests.any(|test| is_range(&related.object, test))
+    let is_of_table = !matches!(related.shape, RelationShape::Linked { .. });
+    let are_of_all = |tests: Vec<&Condition>| !tests.into_iter().any(|test| is_range(&related.object, test));
+    is_of_table && tests_of_all(related, condition).is_some_and(are_of_all)
 }
 
 /// Whether an index may have the rows that meet a condition one after the other.

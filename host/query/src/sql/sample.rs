@@ -24,13 +24,16 @@
 //! Its places depend only on the first and the last row, so who creates the rows can make it choose the slower way.
 //!
 //! There is no sample if an index finds the related rows, if at most one related row can meet the condition, if other tests or a
-//! search narrow the rows, or if the condition follows further relations or has very many values. Links have no sample: their
-//! table has no rowids, by which a sample could be taken. It is narrow, so a list of links costs less than one of related rows.
+//! search narrow the rows, or if the condition follows further relations or has very many values. If links lead to the related
+//! rows, there is another sample ([`links`]).
+
+mod links;
 
 use blockbase_schema::{Object, RelationShape};
 
+pub use self::links::{LinkSample, link_sample};
 use super::param::Statement;
-use super::related::{is_plain, is_repeatable, is_scanned};
+use super::related::{is_plain, is_repeatable, tests_of_all};
 use super::writer::{Place, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Related};
@@ -93,12 +96,16 @@ impl Sample {
         let (rows, related_rows) = (self.rows as f64, self.related_rows as f64);
         let reads_of_row = 1.0 / share(self.met);
         let by_row = rows * (SEEK_COST + LOOK_UP_COST * reads_of_row) + related_rows * LOOK_UP_COST * share(self.late);
-        let keys = related_rows * share(self.met);
-        // If all keys are in memory, this is not positive.
-        let share_in_file = (1.0 - KEYS_IN_MEMORY / keys.min(rows)).max(0.0);
-        let by_list = related_rows + keys * (KEY_COST + (SPILLED_KEY_COST - KEY_COST) * share_in_file);
+        let by_list = related_rows + cost_of_keys(related_rows * share(self.met), rows);
         if by_row < by_list { RelatedBy::Row } else { RelatedBy::List }
     }
+}
+
+/// The cost of adding this many keys to a list, if at most `different_max` of them are different.
+fn cost_of_keys(keys: f64, different_max: f64) -> f64 {
+    // If all keys are in memory, this is not positive.
+    let share_in_file = (1.0 - KEYS_IN_MEMORY / keys.min(different_max)).max(0.0);
+    keys * (KEY_COST + (SPILLED_KEY_COST - KEY_COST) * share_in_file)
 }
 
 /// Takes a sample of the related rows of the selection's condition. The statement returns one row, the integers of a [`Sample`].
@@ -107,16 +114,7 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
     let (related, column) = sampled(dialect, selection)?;
     let mut writer = Writer::new(dialect, object);
     let (table, key) = (quote(related.object.name()), quote(&related.object.columns[column].name));
-    let edge = |function: &str| format!("(SELECT {function}(svc_rowid) FROM {table})");
-    let (first, last, others) = (edge("min"), edge("max"), RUN_ROWS - 1);
-    let runs: Vec<String> = (0..RUNS).map(|run| run.to_string()).collect();
-    // The first run begins with the first row, and the last one ends with the last row.
-    let taken = format!(
-        "(SELECT {first} + value * max({last} - {first} - {others}, 0) / {} AS svc_begin FROM json_each('[{}]')) AS svc_run \
-         CROSS JOIN {table} AS svc_taken ON svc_taken.svc_rowid BETWEEN svc_run.svc_begin AND svc_run.svc_begin + {others}",
-        RUNS - 1,
-        runs.join(",")
-    );
+    let taken = taken_from(&table, "svc_taken");
     let (met, of_key_met) = (is_met(&mut writer, related, "svc_taken"), is_met(&mut writer, related, "svc_of_key"));
     // The sample is read twice. A table of its rows would count as a sort, for which the disk must have room.
     let late = format!(
@@ -134,16 +132,41 @@ pub fn sample(dialect: Dialect, object: &Object, selection: &Selection) -> Optio
     Some(writer.finish())
 }
 
-/// The condition of a selection, and the foreign key of its related rows, if a sample decides how the condition is judged.
-pub(super) fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Related, usize)> {
+/// Whether a sample decides how the condition of a selection is judged.
+pub(super) fn is_sampled(dialect: Dialect, selection: &Selection) -> bool {
+    sampled(dialect, selection).is_some() || links::sampled(dialect, selection).is_some()
+}
+
+/// The condition of a selection, and the foreign key of its related rows, if [`sample`] decides how the condition is judged.
+fn sampled(dialect: Dialect, selection: &Selection) -> Option<(&Related, usize)> {
+    let related = only_related(dialect, selection)?;
+    let RelationShape::Reverse { column, is_single: false } = related.shape else { return None };
+    Some((related, column))
+}
+
+/// The condition of a selection, if it is the only one, and if a list of its related rows would read all of them.
+fn only_related(dialect: Dialect, selection: &Selection) -> Option<&Related> {
     let [part] = selection.conditions.as_slice() else { return None };
     let Condition::Related(related) = part else { return None };
-    let RelationShape::Reverse { column, is_single: false } = related.shape else { return None };
     let is_narrowed = selection.scope != Scope::All || selection.search.is_some();
     if dialect != Dialect::Sqlite || is_narrowed || is_plain(part) || !is_repeatable(&selection.conditions) {
         return None;
     }
-    is_scanned(related, &related.condition).then_some((&**related, column))
+    tests_of_all(related, &related.condition).map(|_| &**related)
+}
+
+/// `(…) AS svc_run CROSS JOIN …`: rows from all parts of a table, after FROM.
+fn taken_from(table: &str, alias: &str) -> String {
+    let edge = |function: &str| format!("(SELECT {function}(svc_rowid) FROM {table})");
+    let (first, last, others) = (edge("min"), edge("max"), RUN_ROWS - 1);
+    let runs: Vec<String> = (0..RUNS).map(|run| run.to_string()).collect();
+    // The first run begins with the first row, and the last one ends with the last row.
+    format!(
+        "(SELECT {first} + value * max({last} - {first} - {others}, 0) / {} AS svc_begin FROM json_each('[{}]')) AS svc_run \
+         CROSS JOIN {table} AS {alias} ON {alias}.svc_rowid BETWEEN svc_run.svc_begin AND svc_run.svc_begin + {others}",
+        RUNS - 1,
+        runs.join(",")
+    )
 }
 
 /// Writes 1 if a related row counts and meets the condition, and 0 otherwise.

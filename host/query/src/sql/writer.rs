@@ -42,6 +42,8 @@ pub(super) enum Way {
     ByRow,
     /// By row, in a form that Postgres does not turn into a list.
     OnlyByRow,
+    /// By row, but links look for their related rows in a list of those that meet the condition.
+    ByLink,
     ByList,
     /// By list, but the list does not lead to the rows.
     TestedByList,

@@ -8,7 +8,8 @@ use crate::condition::Condition;
 use crate::plan::ListPlan;
 use crate::sql::related::tests::{bound, planned};
 use crate::sql::{
-    Found, KeyRows, different_keys_of_page, first_of_list, keys_of_page, likely_of_list, list, list_of_first, rows_of_keys,
+    Found, KeyRows, different_keys_of_page, first_of_list, keys_of_page, likely_of_list, list, list_of_first, next_of_list,
+    rows_of_keys,
 };
 use crate::{Dialect, Param};
 
@@ -108,10 +109,10 @@ fn keys_are_not_read_where_other_ways_may_be_shorter() {
 
 #[test]
 fn different_keys_are_read_until_there_are_many() {
-    for (object, condition, related) in [
-        ("label", json!({ "tags": { "some": { "kind": 1 } } }), 1),
-        ("task", json!({ "tags": { "some": { "kind": 1 } } }), 3),
-        ("project", json!({ "task_by_project": { "some": { "kind": 1 } } }), 1),
+    for (object, condition, related, name) in [
+        ("label", json!({ "tags": { "some": { "kind": 1 } } }), 1, "task"),
+        ("task", json!({ "tags": { "some": { "kind": 1 } } }), 3, "label"),
+        ("project", json!({ "task_by_project": { "some": { "kind": 1 } } }), 1, "task"),
     ] {
         for sort in ["", "state"] {
             let attempt = different_keys_of_page(SQLITE, &planned(object, condition.clone(), sort)).expect("keys");
@@ -119,9 +120,13 @@ fn different_keys_are_read_until_there_are_many() {
             // As many keys are read as one related row in a hundred, and one more shows whether there are more.
             assert_eq!(attempt.statement.params.last(), Some(&Param::BigInteger(Some(related))));
             let text = bound(SQLITE, attempt.statement);
-            let most = "max(1000, (SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ?2) / 100)";
-            assert!(text.starts_with(&format!("SELECT DISTINCT svc_key, row_number() OVER () > {most} AS ")), "{text}");
-            assert!(text.ends_with(&format!(" LIMIT {most} + 1) LIMIT 101")), "{text}");
+            let most = "max(1000, (SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ?3) / 100)";
+            // If the related rows alone are more, only one key is read.
+            let test = "(svc_counted.\"kind\" IS NULL) = 0 AND svc_counted.\"kind\" = ?2";
+            let counted = format!("SELECT 1 FROM \"{name}\" AS svc_counted WHERE {test} LIMIT {most} + 1");
+            let read = format!("CASE WHEN (SELECT count(*) FROM ({counted})) > {most} THEN 0 ELSE {most} END");
+            assert!(text.starts_with(&format!("SELECT DISTINCT svc_key, row_number() OVER () > {read} AS ")), "{text}");
+            assert!(text.ends_with(&format!(" LIMIT {read} + 1) LIMIT 101")), "{text}");
         }
     }
     for (object, condition) in [
@@ -217,6 +222,7 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         ("task", json!({ "tags": { "some": { "state": "x" } } }), "id", 100),
         ("task", json!({ "project.task_by_project": { "some": { "state": "x" } } }), "", 100),
         ("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "", 100),
+        ("task", json!({ "tags": { "none": { "state": "x" } } }), "", 100),
     ] {
         let (read, rows) = first(object, condition.clone(), sort).expect("first rows");
         assert_eq!(rows, 26);
@@ -251,6 +257,38 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
     let text = bound(SQLITE, list(SQLITE, &plan, Some(&Found::Places(vec![3, 1]))));
     assert!(text.contains("FROM (SELECT value AS svc_place FROM json_each(?1)) AS svc_page CROSS JOIN \"task\""), "{text}");
     assert!(!text.contains("ORDER BY") && !text.contains("EXISTS"), "{text}");
+}
+
+#[test]
+fn the_next_rows_are_judged_if_half_of_the_page_was_among_the_first_ones() {
+    let next = |plan: &ListPlan, met: usize| {
+        let attempt = next_of_list(SQLITE, plan, met)?;
+        Some((bound(SQLITE, attempt.statement), attempt.rows))
+    };
+    let mut plan = planned("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "");
+    for (met, missing, judged) in [(25, 1, 64), (22, 4, 64), (17, 9, 128), (13, 13, 256)] {
+        let (read, rows) = next(&plan, met).expect("the next rows");
+        assert_eq!(rows, missing);
+        let after = format!(" ORDER BY \"created_at\" DESC, \"id\" DESC LIMIT {judged} OFFSET 100) AS \"project\" WHERE ");
+        // The page skips no rows any more. The first rows are skipped, so no EXISTS may be without a limit.
+        assert!(read.contains(&after) && read.ends_with(" LIMIT 1) LIMIT ?2"), "{read}");
+        assert_eq!((read.matches("EXISTS (").count(), read.matches(" LIMIT 1)").count()), (1, 1), "{read}");
+    }
+    for met in [0, 12, 26] {
+        assert!(next(&plan, met).is_none(), "{met}");
+    }
+    // The rows that the page skips were among the first ones as well, if any row of the page was.
+    plan.paging.offset = 30;
+    assert!(next(&plan, 5).is_some_and(|(read, rows)| rows == 21 && read.contains(" LIMIT 128 OFFSET 100)")));
+    assert!(next(&plan, 0).is_none());
+
+    let to_one = planned("task", json!({ "project": { "state": "x" } }), "");
+    assert!(next(&to_one, 20).is_some_and(|(read, _)| read.contains(" LIMIT 256 OFFSET 250) AS \"task\" WHERE ")));
+    // The page ends before it is full if an index shows that there are no further rows.
+    let narrowed = planned("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), "");
+    let (read, _) = next(&narrowed, 22).expect("the next rows");
+    assert!(read.contains(" LIMIT 64 OFFSET 100) AS ") && read.ends_with(" LIMIT 164)) < 164 LIMIT ?3"), "{read}");
+    assert!(next_of_list(Dialect::Postgres, &plan, 22).is_none());
 }
 
 #[test]

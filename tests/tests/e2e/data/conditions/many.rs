@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use blockbase_query::plan::RelatedBy;
-use blockbase_query::sql::{self, KeyRows, Sample};
+use blockbase_query::sql::{self, KeyRows, LinkSample, Sample};
 use blockbase_schema::Registry;
 use blockbase_tests::{Admin, Engine, Server, on_both_engines};
 use serde_json::{Value, json};
@@ -129,8 +129,8 @@ async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &
     (!is_full).then(|| format!("\n  {object} {condition}: not {}", newest.text))
 }
 
-/// If a sample decides how SQLite judges a condition, returns the way that it chooses, and checks that the statements of both
-/// ways find the `expected` rows.
+/// If a sample decides how SQLite judges a condition, returns the way that it chooses, and checks that the statements of all ways
+/// find the `expected` rows.
 async fn way(
     server: &Server,
     registry: &Registry,
@@ -142,14 +142,14 @@ async fn way(
     for sort in ["number", "text,number"] {
         let query = [("where", condition.as_str()), ("select", "number"), ("sort", sort), ("count", "none")];
         let mut plan = planned_in(registry, object, &query);
-        sql::sample(dialect, object, &plan.selection)?;
+        sql::sample(dialect, object, &plan.selection).or_else(|| sql::link_sample(dialect, object, &plan.selection))?;
         let mut ordered: Vec<usize> = expected.iter().copied().collect();
         if sort != "number" {
             ordered.sort_by_key(|number| (number % 2, *number));
         }
         // Without a total, a page reads one more row.
         let page: Vec<String> = ordered.iter().take(26).map(usize::to_string).collect();
-        for by in [RelatedBy::List, RelatedBy::Row] {
+        for by in [RelatedBy::List, RelatedBy::Row, RelatedBy::Link] {
             plan.selection.related_by = by;
             let total = server.sql(&with_values(dialect, sql::count(dialect, object, &plan.selection))).await;
             assert_eq!(total, [[expected.len().to_string()]], "{by:?} {condition}");
@@ -160,10 +160,19 @@ async fn way(
         }
     }
     let plan = planned_in(registry, object, &[("where", condition.as_str())]);
-    let row = server.sql(&with_values(dialect, sql::sample(dialect, object, &plan.selection)?)).await.concat();
-    let [taken, met, late, rows, related_rows] = row.iter().map(|cell| cell.parse().unwrap()).collect::<Vec<i64>>()[..] else {
-        panic!("{row:?}")
-    };
+    let (of_keys, of_links) = (sql::sample(dialect, object, &plan.selection), sql::link_sample(dialect, object, &plan.selection));
+    let row = server.sql(&with_values(dialect, of_keys.or(of_links)?)).await.concat();
+    let row: Vec<i64> = row.iter().map(|cell| cell.parse().unwrap()).collect();
+    if let [taken, links, met, reads, late, rows, related_rows] = row[..] {
+        assert!(taken == 0 || taken == 48, "{condition}: {row:?}");
+        assert!((0..=taken * 16).contains(&links) && (0..=links).contains(&met), "{condition}: {row:?}");
+        assert!((0..=links).contains(&reads) && (0..=taken).contains(&late), "{condition}: {row:?}");
+        let (tasks, labels) = (TASKS as i64, LABELS as i64);
+        let sizes = if object.name() == "task" { [tasks, labels] } else { [labels, tasks] };
+        assert!(rows == sizes[0] && [0, sizes[1]].contains(&related_rows), "{condition}: {row:?}");
+        return Some(LinkSample { taken, links, met, reads, late, rows, related_rows }.related_by());
+    }
+    let [taken, met, late, rows, related_rows] = row[..] else { panic!("{row:?}") };
     assert!((1..=48).contains(&taken) && [met, late].iter().all(|part| (0..=taken).contains(part)), "{condition}: {row:?}");
     assert_eq!([rows, related_rows], [PROJECTS as i64, TASKS as i64]);
     Some(Sample { taken, met, late, rows, related_rows }.related_by())
@@ -192,6 +201,34 @@ async fn more_first_rows_give_the_same_page(server: &Server, registry: &Registry
         let found: Vec<&String> = places.iter().map(|row| numbers[&row[0]]).collect();
         // The id comes first.
         assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{sort} {offset}");
+    }
+}
+
+/// On SQLite, checks that the first rows and the next rows together give the same page as the statement for all cases.
+async fn next_rows_give_the_rest_of_the_page(server: &Server, registry: &Registry) {
+    let dialect = dialect(server);
+    for (name, condition, offsets) in [
+        ("task", json!({ "project": { "kind": { "lt": 1 } } }), [0, 10]),
+        ("project", json!({ "task_by_project": { "some": { "kind": { "gte": 9 } } } }), [0, 3]),
+    ] {
+        let (object, condition) = (registry.object(name).unwrap(), condition.to_string());
+        let rows = server.sql(&format!("SELECT svc_rowid, \"number\" FROM \"{name}\"")).await;
+        let numbers: HashMap<&String, &String> = rows.iter().map(|row| (&row[0], &row[1])).collect();
+        for offset in offsets {
+            let query = [("where", condition.as_str()), ("select", "number"), ("sort", "number"), ("count", "none")];
+            let mut plan = planned_in(registry, object, &query);
+            plan.paging.offset = offset;
+            let page = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
+            assert_eq!(page.len(), 26);
+            let first = sql::first_of_list(dialect, &plan).unwrap();
+            let mut places = server.sql(&with_values(dialect, first.statement)).await;
+            let next = sql::next_of_list(dialect, &plan, places.len()).expect("the next rows");
+            assert_eq!(places.len() + next.rows, 26);
+            places.extend(server.sql(&with_values(dialect, next.statement)).await);
+            let found: Vec<&String> = places.iter().map(|row| numbers[&row[0]]).collect();
+            // The id comes first.
+            assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{name} {offset}");
+        }
     }
 }
 
@@ -231,6 +268,8 @@ fn of_projects() -> Vec<(Value, Expected)> {
         // Almost all related rows meet the condition, or none does. A sample of SQLite shows this.
         row(tasks(json!({ "some": { "number": { "gte": 5 } } })), |project| has_task(project, |task| task >= 5)),
         row(tasks(json!({ "none": { "number": { "gte": 5 } } })), |project| !has_task(project, |task| task >= 5)),
+        // SQLite finds at least half of the page among the first rows, and the rest among the next ones.
+        row(tasks(json!({ "some": { "kind": { "gte": 9 } } })), |project| has_task(project, |task| task % 10 >= 9)),
         row(tasks(json!({ "some": { "text": "2" } })), |_| false),
         row(tasks(json!({ "none": { "text": "2" } })), |_| true),
         // These conditions are combined with tests that few or many rows meet.
@@ -284,6 +323,7 @@ fn of_tasks() -> Vec<(Value, Expected)> {
         row(json!({ "project": { "code": { "neq": "nothing" } } }), |_| true),
         row(json!({ "project": { "number": { "lt": 600 } } }), |task| project_of(task).is_some_and(|project| project < 600)),
         row(json!({ "project": { "number": { "gte": 3 } } }), |task| project_of(task).is_some_and(|project| project >= 3)),
+        row(json!({ "project": { "kind": { "lt": 1 } } }), |task| project_of(task).is_some_and(|project| kind(project) < 1)),
         // For a page, SQLite reads the first tasks of each of 100 projects. Of 101 projects, it lists the tasks.
         row(json!({ "project": { "number": { "lt": 100 } } }), |task| project_of(task).is_some_and(|project| project < 100)),
         row(json!({ "project": { "number": { "lt": 101 } } }), |task| project_of(task).is_some_and(|project| project < 101)),
@@ -317,6 +357,11 @@ fn of_tasks() -> Vec<(Value, Expected)> {
         row(json!({ "tags": { "some": { "number": { "in": [1, 2] } } } }), |task| is_labeled(task, 1) || is_labeled(task, 2)),
         row(json!({ "tags": { "none": { "number": { "in": [1, 2] } } } }), |task| !is_labeled(task, 1) && !is_labeled(task, 2)),
         row(json!({ "tags": { "every": { "number": { "neq": 4 } } } }), |task| !is_labeled(task, 4)),
+        // No index finds these labels. Each task has the first one.
+        row(json!({ "tags": { "some": { "text": "0" } } }), |_| true),
+        row(json!({ "tags": { "none": { "text": "0" } } }), |_| false),
+        row(json!({ "tags": { "some": { "text": "1" } } }), |task| (1..LABELS).step_by(2).any(|label| is_labeled(task, label))),
+        row(json!({ "tags": { "none": { "text": "1" } } }), |task| !(1..LABELS).step_by(2).any(|label| is_labeled(task, label))),
         row(json!({ "project.task_by_project": { "some": { "kind": 0 } } }), |task| {
             project_of(task).is_some_and(|project| has_task(project, |task| task % 10 == 0))
         }),
@@ -333,11 +378,17 @@ fn of_labels() -> Vec<(Value, Expected)> {
         row(json!({ "tags": { "some": { "kind": 1 } } }), |label| {
             (0..TASKS).any(|task| task % 10 == 1 && is_labeled(task, label))
         }),
+        // So many tasks meet this condition that SQLite does not read the different keys to which they lead.
+        row(json!({ "tags": { "some": { "kind": { "in": [1, 2] } } } }), |label| {
+            (0..TASKS).any(|task| [1, 2].contains(&(task % 10)) && is_labeled(task, label))
+        }),
         // More than 100 links lead to few labels.
         row(json!({ "tags": { "some": { "number": { "in": (1..200).step_by(2).collect::<Vec<usize>>() } } } }), |label| {
             (1..200).step_by(2).any(|task| is_labeled(task, label))
         }),
         row(json!({ "tags": { "none": { "code": "t4500" } } }), |label| !is_labeled(4500, label)),
+        row(json!({ "tags": { "some": { "text": "0" } } }), |_| true),
+        row(json!({ "tags": { "none": { "text": "1" } } }), |label| !(1..TASKS).step_by(2).any(|task| is_labeled(task, label))),
     ]
 }
 
@@ -358,9 +409,10 @@ on_both_engines! {
         assert!(wrong.is_empty(), "{}", wrong.concat());
         if server.engine() == Engine::Sqlite {
             more_first_rows_give_the_same_page(&server, &registry).await;
+            next_rows_give_the_rest_of_the_page(&server, &registry).await;
         }
-        let chooses = [RelatedBy::List, RelatedBy::Row].map(|by| ways.contains(&by));
-        assert_eq!(chooses, [server.engine() == Engine::Sqlite; 2], "{ways:?}");
+        let chooses = [RelatedBy::List, RelatedBy::Row, RelatedBy::Link].map(|by| ways.contains(&by));
+        assert_eq!(chooses, [server.engine() == Engine::Sqlite; 3], "{ways:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cost of a condition: indexes lead to the rows of a large table, and no statement reads all of its rows.
 
 use blockbase_query::Dialect;
+use blockbase_query::plan::RelatedBy;
 use blockbase_query::sql::{self, Found};
 use blockbase_schema::Registry;
 use blockbase_tests::{Engine, Server, on_both_engines};
@@ -38,7 +39,9 @@ on_both_engines! {
         let code = json!({ "name": "code", "type": "text", "isUnique": true });
         admin.define("project", json!([number("kind", true)])).await;
         admin.define("task", json!([number("kind", true), code, number("free", false)])).await;
-        admin.relate(json!({ "name": "project", "kind": "many_to_one", "source": "task", "target": "project" })).await;
+        for (name, kind) in [("project", "many_to_one"), ("tags", "many_to_many")] {
+            admin.relate(json!({ "name": name, "kind": kind, "source": "task", "target": "project" })).await;
+        }
         let projects = make_all(&admin, "project", (0..PROJECTS).map(|number| json!({ "kind": number % 500 })).collect()).await;
         let task = |number: usize| {
             let project = &projects[number % PROJECTS];
@@ -88,6 +91,26 @@ on_both_engines! {
             assert!(sample.contains(&format!("SEARCH svc_of_key USING INDEX {by_project} ")), "{sample}");
             let scans = |table: &str| sample.contains(&format!("SCAN {table}"));
             assert!(!["svc_taken", "svc_of_key", "task"].into_iter().any(scans), "{sample}");
+            // A sample of links reads a few projects and tasks by their rowids, and others by their links.
+            let condition = json!({ "tags": { "some": { "free": 3 } } }).to_string();
+            let mut plan = planned_in(&registry, project, &[("where", condition.as_str())]);
+            let sample = sql::link_sample(dialect(&server), project, &plan.selection).unwrap();
+            let sample = explained_statement(&server, sample).await;
+            for search in [
+                "SEARCH svc_taken USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+                "SEARCH svc_taken_related USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+                "SEARCH svc_link USING COVERING INDEX svc_link_",
+                "SEARCH svc_of_link USING INDEX svc_pk_",
+            ] {
+                assert!(sample.contains(search), "{search}\n{sample}");
+            }
+            let scans = |table: &str| sample.contains(&format!("SCAN {table}"));
+            assert!(!["svc_taken", "svc_link", "svc_of_link", "task", "project"].into_iter().any(scans), "{sample}");
+            // Each project finds its links by an index, and the list of the tasks is made once.
+            plan.selection.related_by = RelatedBy::Link;
+            let total = explained_statement(&server, sql::count(dialect(&server), project, &plan.selection)).await;
+            assert!(total.contains(" USING COVERING INDEX svc_link_") && total.contains("LIST SUBQUERY"), "{total}");
+            assert!(!total.contains("CORRELATED LIST"), "{total}");
         } else {
             // Each of the first rows looks for its related rows, although no index finds those that meet the condition.
             let (project, condition) = (registry.object("project").unwrap(), of_tasks("some", json!({ "free": 3 })).to_string());
