@@ -1,6 +1,6 @@
 //! Conditions of grants and changes of the schema.
 
-use blockbase_tests::{Admin, on_both_engines};
+use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
 
 use super::{define, of_my_teams, own_grants, titles};
