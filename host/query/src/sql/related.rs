@@ -18,7 +18,7 @@
 //!   that table ([`Writer::own_rows`]).
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by
-//!   row. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
+//!   row, with such a list or without it. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
 //!   meet one of its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first
 //!   rows of each in the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the
 //!   page is full.
@@ -173,9 +173,13 @@ impl Writer {
         let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
         let rows = page.limit.saturating_add(page.offset);
         if selection.related_by != RelatedBy::List && !is_searched {
-            // The page is usually full after few rows, so a list of related rows would take longer.
+            // The sample has shown that many related rows are of the kind that the test looks for. A page of the rows that have
+            // one is usually full after few rows, so a list of related rows would take longer. For a page of the rows that have
+            // none, the statement may have to judge all rows, and so it goes the way that is the shortest for all rows.
+            let excludes = parts.iter().any(|part| matches!(part, Condition::Related(related) if is_negated(related)));
+            let lists = selection.related_by == RelatedBy::Link && (excludes || rows > PAGE_ROWS_MAX);
             let mut tests = self.scope_and_beginning(object, selection);
-            tests.extend(self.conditions_by(object, parts, Way::ByRow));
+            tests.extend(self.conditions_by(object, parts, if lists { Way::ByLink } else { Way::ByRow }));
             return tests;
         }
         if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || !is_repeatable(parts) {
