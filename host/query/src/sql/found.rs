@@ -7,7 +7,7 @@
 //!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
 //!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
-//!   page. If other tests leave so few rows that all of them are judged, they are the page in any case.
+//!   page. If there are so few rows that all of them are judged, they are the page in any case.
 //!
 //! If at least half of the page is among the first rows, the next rows are judged as well ([`next_of_list`]). They are likely to
 //! have the rest of it.
@@ -308,9 +308,11 @@ fn first_rows(
     // Links and the foreign keys of other objects refer to the id.
     let mut read: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     conditions.iter().filter(|part| !is_plain(part)).for_each(|part| part.columns_into(&mut read));
-    // With an index, these tests may leave no more rows than are judged.
-    let is_narrowed = conditions.iter().any(|part| is_plain(part) && leads(object, part));
-    writer.sql.push_str(if is_narrowed { "SELECT svc_rowid FROM (" } else { "" });
+    // These rows may be no more than are judged. It takes little time to count them if they follow each other in the index of the
+    // order, because no test leaves out others, or if the index of a test leads to them.
+    let is_whole = plan.selection.scope == Scope::All && !conditions.iter().any(is_plain);
+    let is_counted = is_whole || conditions.iter().any(|part| is_plain(part) && leads(object, part));
+    writer.sql.push_str(if is_counted { "SELECT svc_rowid FROM (" } else { "" });
     writer.sql.push_str("SELECT svc_rowid FROM (SELECT svc_rowid, ");
     writer.columns(object, read);
     writer.sql.push_str(&format!(" FROM {table}"));
@@ -321,7 +323,7 @@ fn first_rows(
     writer.where_clause(&tests);
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), if before > 0 { String::new() } else { writer.offset() });
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
-    if is_narrowed {
+    if is_counted {
         let judged = before + rows;
         writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
         writer.where_clause(&own);
