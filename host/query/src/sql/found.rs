@@ -66,8 +66,8 @@ const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
 
-/// This many times as many rows are judged after the first rows as should have the rest of the page. The number is then rounded to
-/// a power of two.
+/// This many times as many rows are judged after the first rows as should have the rest of the page. The number is then rounded
+/// to a power of two.
 const NEXT_TIMES: i64 = 2;
 /// The minimum number of rows that are judged after the first rows.
 const NEXT_ROWS_MIN: i64 = 64;

@@ -18,7 +18,7 @@
 //!   that table ([`Writer::own_rows`]).
 //!   If no other test leads to rows, one of the lists does. The other lists only test the rows that it leads to.
 //! - A page in the order of an index comes here if [`super::found`] did not find it and no sample has decided for the way by
-//!   row, with such a list or without it. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
+//!   row. So either few rows meet the condition, or they are late in the order. The statement looks for the related rows that
 //!   meet one of its conditions. If there are few, they lead to the rows of the page. If there are very few, it reads the first
 //!   rows of each in the order of the page, by the index of the foreign key. Otherwise rows are judged in their order until the
 //!   page is full.
