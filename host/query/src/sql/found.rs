@@ -7,7 +7,7 @@
 //!   order of their creation, and SQLite reads these lists side by side, and stops when the page is full. So the time depends
 //!   neither on the number of rows, nor on how many of them meet the condition.
 //! - Otherwise the first rows in the order of the page are judged by row. If many rows meet the conditions, these rows fill the
-//!   page. If other tests leave so few rows that all of them are judged, they are the page in any case.
+//!   page. If there are so few rows that all of them are judged, they are the page in any case.
 //!
 //! If at least half of the page is among the first rows, the next rows are judged as well ([`next_of_list`]). They are likely to
 //! have the rest of it.
@@ -66,7 +66,8 @@ const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
 
-/// This many times as many rows are judged after the first rows as should have the rest of the page.
+/// This many times as many rows are judged after the first rows as should have the rest of the page. The number is then rounded
+/// to a power of two.
 const NEXT_TIMES: i64 = 2;
 /// The minimum number of rows that are judged after the first rows.
 const NEXT_ROWS_MIN: i64 = 64;
@@ -145,8 +146,8 @@ pub fn keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
 ///
 /// Usually different keys follow each other, and the statement ends after few of them. It reads more if many related rows belong
 /// to few rows. To judge rows by row would then take long, because most of them would read all of their related rows. If more
-/// related rows meet the condition than keys may be read, the statement reads only one key. To count the related rows in their
-/// index takes far less time than to read their keys.
+/// related rows meet the condition than keys may be read, the statement reads only one key, also if few of these rows have links.
+/// To count the related rows in their index takes far less time than to read their keys.
 ///
 /// `None` if the keys are foreign keys: each is the id of one related row.
 pub fn different_keys_of_page(dialect: Dialect, plan: &ListPlan) -> Option<Attempt> {
@@ -228,8 +229,9 @@ pub fn first_of_part(dialect: Dialect, plan: &ListPlan, part: &Part, rows_max: u
 /// On SQLite: judges the next rows, if [`first_of_list`] returned a part of the page: `met` rows. The statement returns the
 /// rowids of the rest of the page, under the same condition. It does not judge the first rows again.
 ///
-/// `None` if the first rows had less than half of the rows that the page reads and skips. So the next rows are at most a few
-/// times as many as the first ones, and it does not take much longer to judge them.
+/// `None` if the first rows had less than half of the rows that the page reads and skips. So the next rows are at most two and a
+/// half times as many as the first ones. They are at most one and a half times as many if a row can have any number of related
+/// rows: one row may then read very many of these.
 pub fn next_of_list(dialect: Dialect, plan: &ListPlan, met: usize) -> Option<Attempt> {
     next_rows(dialect, plan, &Part::default(), limit_of(plan), met)
 }
@@ -265,9 +267,13 @@ fn next_rows(dialect: Dialect, plan: &ListPlan, part: &Part, limit: i64, met: us
     if found == 0 || missing <= 0 || missing > met {
         return None;
     }
-    let likely = (before * missing * NEXT_TIMES / met).max(NEXT_ROWS_MIN);
+    let likely = (before * missing * NEXT_TIMES / met).max(NEXT_ROWS_MIN).unsigned_abs();
     // Powers of two make few different statements.
-    let rows = i64::try_from(likely.unsigned_abs().next_power_of_two()).ok()?;
+    let rows = match lead_to_one_each(&plan.selection.conditions) {
+        true => likely.next_power_of_two(),
+        false => 1_u64 << likely.ilog2(),
+    };
+    let rows = i64::try_from(rows).ok()?;
     first_rows(dialect, plan, part, missing, Judged { before, rows }, None)
 }
 
@@ -308,9 +314,11 @@ fn first_rows(
     // Links and the foreign keys of other objects refer to the id.
     let mut read: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     conditions.iter().filter(|part| !is_plain(part)).for_each(|part| part.columns_into(&mut read));
-    // With an index, these tests may leave no more rows than are judged.
-    let is_narrowed = conditions.iter().any(|part| is_plain(part) && leads(object, part));
-    writer.sql.push_str(if is_narrowed { "SELECT svc_rowid FROM (" } else { "" });
+    // These rows may be no more than are judged. It takes little time to count them if they follow each other in the index of the
+    // order, because no test leaves out others, or if the index of a test leads to them.
+    let is_whole = plan.selection.scope == Scope::All && !conditions.iter().any(is_plain);
+    let is_counted = is_whole || conditions.iter().any(|part| is_plain(part) && leads(object, part));
+    writer.sql.push_str(if is_counted { "SELECT svc_rowid FROM (" } else { "" });
     writer.sql.push_str("SELECT svc_rowid FROM (SELECT svc_rowid, ");
     writer.columns(object, read);
     writer.sql.push_str(&format!(" FROM {table}"));
@@ -321,7 +329,7 @@ fn first_rows(
     writer.where_clause(&tests);
     let (limit_bound, offset) = (writer.bind(Param::from(limit)), if before > 0 { String::new() } else { writer.offset() });
     writer.sql.push_str(&format!(" LIMIT {limit_bound}{offset}"));
-    if is_narrowed {
+    if is_counted {
         let judged = before + rows;
         writer.sql.push_str(&format!(") UNION ALL SELECT {END_OF_PLACES} WHERE (SELECT count(*) FROM (SELECT 1 FROM {table}"));
         writer.where_clause(&own);

@@ -189,7 +189,8 @@ fn more_first_rows_are_judged_if_they_are_likely_to_fill_the_page() {
     assert_eq!(attempt.rows, 26);
     let text = bound(SQLITE, attempt.statement);
     let by_list = r#" LIMIT 8192) AS "task" WHERE +"task"."project_id" IN (SELECT svc_related_1."id" AS svc_key FROM "project""#;
-    assert!(text.starts_with("SELECT svc_rowid FROM (SELECT svc_rowid, ") && text.contains(by_list), "{text}");
+    let begin = "SELECT svc_rowid FROM (SELECT svc_rowid FROM (SELECT svc_rowid, ";
+    assert!(text.starts_with(begin) && text.contains(by_list) && text.ends_with(" LIMIT 8192)) < 8192 LIMIT ?2"), "{text}");
     for (keys, rows_of_first, rows) in [
         // The keys have few rows, or are so few that their rows were not counted.
         (1000, 64, 1_000_000),
@@ -228,8 +229,11 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         assert_eq!(rows, 26);
         assert!(read.contains(&format!("LIMIT {judged}) AS \"{object}\" WHERE ")) && read.contains("EXISTS (SELECT"), "{read}");
         assert!(!read.contains("WITH") && !read.contains(" IN ("), "{read}");
+        // If the object has fewer rows, the page ends before it is full.
+        let count = format!(" UNION ALL SELECT 0 WHERE (SELECT count(*) FROM (SELECT 1 FROM \"{object}\" ORDER BY ");
+        assert!(read.contains(&count) && read.contains(&format!(" LIMIT {judged})) < {judged} LIMIT ?")), "{read}");
     }
-    // If an index finds the rows that the other tests leave, the page can end before it is full.
+    // It also ends if an index finds the rows that the other tests leave, and these are fewer.
     for (object, condition, judged) in [
         ("task", json!({ "kind": 1, "project": { "state": "x" } }), 250),
         ("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), 100),
@@ -242,7 +246,11 @@ fn the_first_rows_of_a_page_are_judged_by_row() {
         let end = format!(" LIMIT ?3 OFFSET ?4) UNION ALL SELECT 0 WHERE {count} < {judged} LIMIT ?3");
         assert!(read.contains(&format!("{own}ORDER BY ")) && read.ends_with(&end), "{read}");
     }
+    // To count the rows that other tests leave, the statement would read all rows.
     assert!(!first("task", json!({ "state": "x", "project": { "state": "x" } }), "").expect("first rows").0.contains("UNION"));
+    let mut own = planned("task", json!({ "project": { "state": "x" } }), "");
+    own.selection.scope = Scope::Own("somebody".to_owned());
+    assert!(!first_of_list(SQLITE, &own).expect("first rows").statement.sql.contains("UNION"));
     // An index leads to few linked rows, or a single row, or to the rows of one key; or the order has no index.
     for (object, condition, sort) in [
         ("task", json!({ "tags": { "some": { "kind": 1 } } }), ""),
@@ -266,12 +274,15 @@ fn the_next_rows_are_judged_if_half_of_the_page_was_among_the_first_ones() {
         Some((bound(SQLITE, attempt.statement), attempt.rows))
     };
     let mut plan = planned("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "");
-    for (met, missing, judged) in [(25, 1, 64), (22, 4, 64), (17, 9, 128), (13, 13, 256)] {
+    for (met, missing, judged) in [(25, 1, 64), (22, 4, 64), (16, 10, 64), (15, 11, 128), (13, 13, 128)] {
         let (read, rows) = next(&plan, met).expect("the next rows");
         assert_eq!(rows, missing);
-        let after = format!(" ORDER BY \"created_at\" DESC, \"id\" DESC LIMIT {judged} OFFSET 100) AS \"project\" WHERE ");
+        let (order, all) = ("ORDER BY \"created_at\" DESC, \"id\" DESC", 100 + judged);
+        let after = format!(" FROM \"project\" {order} LIMIT {judged} OFFSET 100) AS \"project\" WHERE ");
         // The page skips no rows any more. The first rows are skipped, so no EXISTS may be without a limit.
-        assert!(read.contains(&after) && read.ends_with(" LIMIT 1) LIMIT ?2"), "{read}");
+        let count = format!("(SELECT count(*) FROM (SELECT 1 FROM \"project\" {order} LIMIT {all}))");
+        let end = format!(" LIMIT 1) LIMIT ?2) UNION ALL SELECT 0 WHERE {count} < {all} LIMIT ?2");
+        assert!(read.contains(&after) && read.ends_with(&end), "{read}");
         assert_eq!((read.matches("EXISTS (").count(), read.matches(" LIMIT 1)").count()), (1, 1), "{read}");
     }
     for met in [0, 12, 26] {
@@ -279,11 +290,23 @@ fn the_next_rows_are_judged_if_half_of_the_page_was_among_the_first_ones() {
     }
     // The rows that the page skips were among the first ones as well, if any row of the page was.
     plan.paging.offset = 30;
-    assert!(next(&plan, 5).is_some_and(|(read, rows)| rows == 21 && read.contains(" LIMIT 128 OFFSET 100)")));
+    assert!(next(&plan, 5).is_some_and(|(read, rows)| rows == 21 && read.contains(" LIMIT 64 OFFSET 100)")));
     assert!(next(&plan, 0).is_none());
 
+    // To judge a row takes little time if it has one related row at most.
     let to_one = planned("task", json!({ "project": { "state": "x" } }), "");
-    assert!(next(&to_one, 20).is_some_and(|(read, _)| read.contains(" LIMIT 256 OFFSET 250) AS \"task\" WHERE ")));
+    for (met, judged) in [(25, 64), (20, 256), (13, 512)] {
+        let (read, _) = next(&to_one, met).expect("the next rows");
+        assert!(read.contains(&format!(" LIMIT {judged} OFFSET 250) AS \"task\" WHERE ")), "{read}");
+    }
+    // The first rows are skipped inside the inner SELECT, so no EXISTS of a row policy may be without a limit there.
+    let mut policed = planned("task", json!({ "project": { "state": "x" } }), "");
+    let policy = planned("task", json!({ "tags": { "some": { "state": "y" } } }), "").selection.conditions;
+    policed.selection.scope = Scope::Where(Arc::new(Condition::all(policy)));
+    let (read, _) = next(&policed, 20).expect("the next rows");
+    let inner = " LIMIT 1) ORDER BY \"created_at\" DESC, \"id\" DESC LIMIT 256 OFFSET 250) AS \"task\" WHERE EXISTS (";
+    assert!(read.contains(" FROM \"task\" WHERE EXISTS (") && read.contains(inner), "{read}");
+    assert_eq!((read.matches("EXISTS (").count(), read.matches(" LIMIT 1)").count()), (2, 2), "{read}");
     // The page ends before it is full if an index shows that there are no further rows.
     let narrowed = planned("project", json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } }), "");
     let (read, _) = next(&narrowed, 22).expect("the next rows");

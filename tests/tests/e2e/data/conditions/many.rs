@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use blockbase_query::End;
 use blockbase_query::plan::RelatedBy;
 use blockbase_query::sql::{self, KeyRows, LinkSample, Sample};
 use blockbase_schema::Registry;
@@ -147,16 +148,19 @@ async fn way(
         if sort != "number" {
             ordered.sort_by_key(|number| (number % 2, *number));
         }
-        // Without a total, a page reads one more row.
-        let page: Vec<String> = ordered.iter().take(26).map(usize::to_string).collect();
         for by in [RelatedBy::List, RelatedBy::Row, RelatedBy::Link] {
             plan.selection.related_by = by;
             let total = server.sql(&with_values(dialect, sql::count(dialect, object, &plan.selection))).await;
             assert_eq!(total, [[expected.len().to_string()]], "{by:?} {condition}");
-            let found = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
-            // The id comes first.
-            let numbers: Vec<&String> = found.iter().map(|row| &row[1]).collect();
-            assert_eq!(numbers, page.iter().collect::<Vec<_>>(), "{by:?} {condition} {sort}");
+            for offset in [0, 5] {
+                plan.paging.offset = offset;
+                // Without a total, a page reads one more row.
+                let page: Vec<String> = ordered.iter().skip(offset as usize).take(26).map(usize::to_string).collect();
+                let found = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
+                // The id comes first.
+                let numbers: Vec<&String> = found.iter().map(|row| &row[1]).collect();
+                assert_eq!(numbers, page.iter().collect::<Vec<_>>(), "{by:?} {condition} {sort} {offset}");
+            }
         }
     }
     let plan = planned_in(registry, object, &[("where", condition.as_str())]);
@@ -207,16 +211,27 @@ async fn more_first_rows_give_the_same_page(server: &Server, registry: &Registry
 /// On SQLite, checks that the first rows and the next rows together give the same page as the statement for all cases.
 async fn next_rows_give_the_rest_of_the_page(server: &Server, registry: &Registry) {
     let dialect = dialect(server);
-    for (name, condition, offsets) in [
-        ("task", json!({ "project": { "kind": { "lt": 1 } } }), [0, 10]),
-        ("project", json!({ "task_by_project": { "some": { "kind": { "gte": 9 } } } }), [0, 3]),
+    for (name, condition, offsets, windows) in [
+        (
+            "task",
+            json!({ "project": { "kind": { "lt": 1 } } }),
+            [0, 10],
+            [(End::First, 100, None), (End::Last, 5_000, None), (End::First, 100, Some(400)), (End::Last, 400, Some(100))],
+        ),
+        (
+            "project",
+            json!({ "task_by_project": { "some": { "kind": { "gte": 9 } } } }),
+            [0, 3],
+            [(End::First, 10, None), (End::Last, 1_000, None), (End::First, 10, Some(112)), (End::Last, 112, Some(10))],
+        ),
     ] {
         let (object, condition) = (registry.object(name).unwrap(), condition.to_string());
-        let rows = server.sql(&format!("SELECT svc_rowid, \"number\" FROM \"{name}\"")).await;
+        let rows = server.sql(&format!("SELECT svc_rowid, \"number\", \"id\" FROM \"{name}\"")).await;
         let numbers: HashMap<&String, &String> = rows.iter().map(|row| (&row[0], &row[1])).collect();
+        let ids: HashMap<&String, &String> = rows.iter().map(|row| (&row[1], &row[2])).collect();
+        let query = [("where", condition.as_str()), ("select", "number"), ("sort", "number"), ("count", "none")];
+        let mut plan = planned_in(registry, object, &query);
         for offset in offsets {
-            let query = [("where", condition.as_str()), ("select", "number"), ("sort", "number"), ("count", "none")];
-            let mut plan = planned_in(registry, object, &query);
             plan.paging.offset = offset;
             let page = server.sql(&with_values(dialect, sql::list(dialect, &plan, None))).await;
             assert_eq!(page.len(), 26);
@@ -229,6 +244,45 @@ async fn next_rows_give_the_rest_of_the_page(server: &Server, registry: &Registr
             // The id comes first.
             assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{name} {offset}");
         }
+        // Pages that begin after a row or before one. If they end at another row, they end before they are full.
+        plan.paging.offset = 0;
+        for (end, from, until) in windows {
+            let position = |number: usize| {
+                let text = format!("[{number},\"{}\"]", ids[&number.to_string()]);
+                plan.position(&text).expect("a position")
+            };
+            let (begins_at, stops_at) = (position(from), until.map(position));
+            let parts = plan.parts(dialect, end, Some(&begins_at), stops_at.as_ref());
+            let [part] = parts.as_slice() else { panic!("{parts:?}") };
+            let page = server.sql(&with_values(dialect, sql::list_part(dialect, &plan, part, 26, None))).await;
+            let first = sql::first_of_part(dialect, &plan, part, 26).unwrap();
+            let mut places = server.sql(&with_values(dialect, first.statement)).await;
+            let next = sql::next_of_part(dialect, &plan, part, 26, places.len()).expect("the next rows");
+            assert_eq!(places.len() + next.rows, 26);
+            places.extend(server.sql(&with_values(dialect, next.statement)).await);
+            let is_end = places.last().is_some_and(|row| row[0] == sql::END_OF_PLACES.to_string());
+            assert_eq!((is_end, page.len() < 26), (until.is_some(), until.is_some()), "{name} {end:?} {from}");
+            places.truncate(places.len() - usize::from(is_end));
+            let found: Vec<&String> = places.iter().map(|row| numbers[&row[0]]).collect();
+            assert_eq!(found, page.iter().map(|row| &row[1]).collect::<Vec<_>>(), "{name} {end:?} {from}");
+        }
+    }
+}
+
+/// On SQLite, checks that the different keys of a page are read only if not too many related rows meet the condition.
+async fn keys_of_too_many_related_rows_are_not_read(server: &Server, registry: &Registry) {
+    let (label, dialect) = (registry.object("label").unwrap(), dialect(server));
+    for (test, keys, is_cut) in [
+        // 100 tasks have links to the labels 0, 2, 4, 6, 8 and 10.
+        (json!({ "number": { "in": (1..200).step_by(2).collect::<Vec<usize>>() } }), 6, "0"),
+        // These are 1200 tasks. The statement reads one of their links, which shows that there are more.
+        (json!({ "kind": { "in": [1, 2] } }), 1, "1"),
+    ] {
+        let condition = json!({ "tags": { "some": test } }).to_string();
+        let plan = planned_in(registry, label, &[("where", condition.as_str()), ("count", "none")]);
+        let read = sql::different_keys_of_page(dialect, &plan).unwrap();
+        let rows = server.sql(&with_values(dialect, read.statement)).await;
+        assert!(rows.len() == keys && rows.iter().all(|row| row[1] == is_cut), "{condition}: {rows:?}");
     }
 }
 
@@ -378,10 +432,6 @@ fn of_labels() -> Vec<(Value, Expected)> {
         row(json!({ "tags": { "some": { "kind": 1 } } }), |label| {
             (0..TASKS).any(|task| task % 10 == 1 && is_labeled(task, label))
         }),
-        // So many tasks meet this condition that SQLite does not read the different keys to which they lead.
-        row(json!({ "tags": { "some": { "kind": { "in": [1, 2] } } } }), |label| {
-            (0..TASKS).any(|task| [1, 2].contains(&(task % 10)) && is_labeled(task, label))
-        }),
         // More than 100 links lead to few labels.
         row(json!({ "tags": { "some": { "number": { "in": (1..200).step_by(2).collect::<Vec<usize>>() } } } }), |label| {
             (1..200).step_by(2).any(|task| is_labeled(task, label))
@@ -410,6 +460,7 @@ on_both_engines! {
         if server.engine() == Engine::Sqlite {
             more_first_rows_give_the_same_page(&server, &registry).await;
             next_rows_give_the_rest_of_the_page(&server, &registry).await;
+            keys_of_too_many_related_rows_are_not_read(&server, &registry).await;
         }
         let chooses = [RelatedBy::List, RelatedBy::Row, RelatedBy::Link].map(|by| ways.contains(&by));
         assert_eq!(chooses, [server.engine() == Engine::Sqlite; 3], "{ways:?}");

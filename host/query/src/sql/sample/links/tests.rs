@@ -116,9 +116,21 @@ fn each_link_looks_for_its_related_row_in_a_list() {
             let test = format!("{links}{listed}svc_related_1.\"state\" = ?1))");
             assert!(text.contains(&test) && text.contains(not) && !text.contains("WITH"), "{text}");
         }
-        // A page in the order of an index is usually full after few rows, so it makes no list.
+        // A page in the order of an index is usually full after few rows if most rows meet the condition. So it makes a list only
+        // if it is late, or if most rows do not meet the condition.
         let mut page = planned("task", tags(json!({ quantifier: { "state": "x" } })), "");
         page.selection.related_by = RelatedBy::Link;
+        for (offset, is_listed) in [(0, quantifier == "none"), (4_974, quantifier == "none"), (4_975, true)] {
+            page.paging.offset = offset;
+            let text = bound(SQLITE, list(SQLITE, &page, None));
+            // Beside the offset, no EXISTS may be without a limit.
+            let end = if offset == 0 { ")" } else { " LIMIT 1)" };
+            let test = format!("{links}{listed}svc_related_1.\"state\" = ?1){end}");
+            assert_eq!((text.contains(&test), text.contains(" IN (SELECT")), (is_listed, is_listed), "{offset}: {text}");
+            assert!(text.contains(not) && text.contains(end) && !text.contains("WITH"), "{text}");
+        }
+        // By row, no page makes a list.
+        page.selection.related_by = RelatedBy::Row;
         let text = bound(SQLITE, list(SQLITE, &page, None));
         assert!(text.contains(not) && !text.contains(" IN (SELECT") && !text.contains("WITH"), "{text}");
     }
