@@ -175,8 +175,9 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
     let mut described = members(&[], Value::Object(properties));
     described["description"] = json!(format!(
         "A condition on records of `{}`: all members must be met. A path such as `project.owner.name` is short for nested \
-        members.",
-        object.name()
+        members. {}",
+        object.name(),
+        Variable::ABOUT
     ));
     // The keys with dots are paths of relations.
     described["patternProperties"] = json!({ "^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+$": {} });
