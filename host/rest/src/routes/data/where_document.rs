@@ -93,7 +93,8 @@ impl Kind {
             Kind::Text | Kind::TextList | Kind::Json => json!({ "type": "string" }),
             Kind::Integer => json!({ "anyOf": [{ "type": "integer" }, digits, { "type": "string", "pattern": "^\\$" }] }),
             Kind::Number => json!({ "anyOf": [{ "type": "number" }, digits, { "type": "string", "pattern": "^\\$" }] }),
-            Kind::Boolean => json!({ "type": "boolean" }),
+            // No variable has such a value.
+            Kind::Boolean => json!({ "anyOf": [{ "type": "boolean" }, { "type": "string", "enum": ["true", "false"] }] }),
             Kind::Date => or_variable(json!({ "type": "string", "format": "date" })),
             Kind::Datetime => or_variable(json!({ "type": "string", "format": "date-time" })),
             Kind::Time => or_variable(json!({ "type": "string" })),
