@@ -33,7 +33,7 @@ type Condition = components["schemas"]["Task_Where"];
 export async function urgentTasks(word: string): Promise<string[]> {
   const where: Condition = {
     _or: [{ priority: { gte: 2, lt: 9 } }, { due: { lt: "$today" } }],
-    _not: { done: true },
+    _not: { done: "true" },
     project: { name: { ilike: word } },
     // A path of relations.
     "project.name": { is_not_null: true },
@@ -57,6 +57,8 @@ export async function finish(where: Condition) {
 
 // @ts-expect-error A number is no text.
 export const wrongValue: Condition = { title: 1 };
+// @ts-expect-error The texts of a boolean are "true" and "false".
+export const wrongText: Condition = { done: "yes" };
 // @ts-expect-error A number has no such operator.
 export const wrongOperator: Condition = { priority: { like: "1" } };
 // @ts-expect-error A relation to many records needs `some`, `none` or `every`.

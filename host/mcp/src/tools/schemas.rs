@@ -1,5 +1,6 @@
 //! JSON Schemas of the arguments and results of tools.
 
+use blockbase_app::condition::Variable;
 use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
 use blockbase_app::{CursorPaginationAnswer, Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
@@ -95,11 +96,12 @@ pub(super) fn filters() -> Value {
 
 /// The schema of `where`. Its examples show the form. get_object lists the columns and relations.
 pub(super) fn condition() -> Value {
+    let form = "A condition on the records. Members are ANDed. A column with a value, or with an object of operators; \
+        `_and` and `_or` with arrays of conditions, `_not` with one; a relation to one record (get_object has its key) with a \
+        condition on that record; a relation to many records with `some`, `none` or `every` and a condition.";
     json!({
         "type": "object",
-        "description": "A condition on the records. Members are ANDed. A column with a value, or with an object of operators; \
-            `_and` and `_or` with arrays of conditions, `_not` with one; a relation to one record (get_object has its key) with a \
-            condition on that record; a relation to many records with `some`, `none` or `every` and a condition.",
+        "description": format!("{form} {}", Variable::ABOUT),
         "examples": [
             { "status": "open", "amount": { "gte": 10, "lt": 20 } },
             { "_or": [{ "priority": { "in": [1, 2] } }, { "project": { "owner": { "name": { "ilike": "an" } } } }] },

@@ -31,6 +31,9 @@ pub enum Audience {
 }
 
 impl Variable {
+    /// A sentence about all variables, for documents.
+    pub const ABOUT: &str = "A text that begins with `$` is a variable (`$user.id`, `$now`, …); write `$$` for the sign itself.";
+
     pub const fn name(self) -> &'static str {
         match self {
             Variable::UserId => "$user.id",

@@ -88,7 +88,8 @@ on_both_engines! {
             admin.patch(BULK, change).await.expect_error(400, "invalid_request");
             admin.delete_with(BULK, chosen).await.expect_error(400, "invalid_request");
         }
-        for query in ["where=%7B%7D", "where=x", "where=%7B%22title%22:%22a%22%7D&where=%7B%22title%22:%22a%22%7D"] {
+        let twice = "where=%7B%22title%22:%22a%22%7D&where=%7B%22title%22:%22a%22%7D";
+        for query in ["where=%7B%7D", "where=x", "where=null", twice] {
             admin.delete(&format!("{BULK}?{query}")).await.expect_error(400, "invalid_request");
         }
         // A condition in the query and another choice in the body.

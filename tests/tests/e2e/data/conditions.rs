@@ -388,6 +388,20 @@ on_both_engines! {
                 assert_eq!(numbers(&answer["data"]["note"]), [expected], "{query}: {answer}");
             }
         }
+        // A condition that is null counts as left out.
+        let every = json!({ "where": null, "sort": "number" });
+        assert_eq!(numbers(&admin.post("/api/v1/data/note/query", every.clone()).await.json()), [1, 2]);
+        let called = mcp.call("query_data", json!({ "object_name": "note", "where": null, "sort": "number" })).await;
+        assert_eq!(numbers(&serde_json::from_str(&called.text).unwrap()), [1, 2]);
+        let called = mcp.call("aggregate_data", json!({ "object_name": "note", "where": null, "fn": "count" })).await;
+        let counted: Value = serde_json::from_str(&called.text).unwrap();
+        assert_eq!(counted["data"]["value"], 2, "{counted}");
+        let count = json!({ "where": null, "fn": "count" });
+        for (op, query, found) in [("query", every, "/done/data/1/number"), ("aggregate", count, "/done/filteredCount")] {
+            let input = json!({ "op": op, "object": "note", "json": query.to_string() });
+            let outcome = admin.post("/api/v1/blocks/parity/actions/run", input).await.data();
+            assert_eq!(outcome.pointer(found), Some(&json!(2)), "{op} in a block: {outcome}");
+        }
         // In a query string there is only text, so `null` means null.
         assert_eq!(numbers(&admin.get("/api/v1/data/note?text=null").await.json()), [2]);
     }

@@ -299,6 +299,11 @@ on_sqlite_first! {
             (json!({ "_or": [{ "project": { "name": { "ilike": "x" } } }, { "_not": { "tags": { "some": {}, "none": { "name": "x" } } } }] }), true),
             (json!({ "project.name": "x", "title": { "in": ["a", null] }, "colours": { "in": "$user.roles" } }), true),
             (json!({ "extra": { "is_null": true } }), true),
+            (json!({ "done": "true" }), true),
+            (json!({ "done": { "in": ["false", true, null] } }), true),
+            (json!({ "priority": { "gte": "1" }, "title": { "neq": "$$x" }, "due": { "lt": "$today" } }), true),
+            (json!({ "done": "yes" }), false),
+            (json!({ "done": "$user.id" }), false),
             (json!({ "_xor": [] }), false),
             (json!({ "nothing": 1 }), false),
             (json!({ "title": 1 }), false),
@@ -310,6 +315,15 @@ on_sqlite_first! {
             (json!({ "project": { "nothing": 1 } }), false),
         ] {
             assert_eq!(validator.is_valid(&sent), is_valid, "{sent}");
+            let answer = admin.post("/api/v1/data/task/query", json!({ "where": sent })).await;
+            assert_eq!(answer.status, if is_valid { 200 } else { 400 }, "{sent}: {}", answer.text);
+        }
+        // The server accepts these too, but the schema has only the main names of operators.
+        for (field, alias, value) in [("priority", ">=", "1"), ("priority", "GT", "1"), ("title", "Contains", "x")] {
+            let sent = json!({ field: { alias: value } });
+            assert!(!validator.is_valid(&sent), "{sent}");
+            let answer = admin.post("/api/v1/data/task/query", json!({ "where": sent })).await;
+            assert_eq!(answer.status, 200, "{sent}: {}", answer.text);
         }
         // The condition is described at each operation that accepts one.
         let operation = |path: &str, method: &str| made["paths"][format!("/api/v1/data/task{path}")][method].clone();

@@ -248,6 +248,26 @@ on_both_engines! {
         }
     }
 
+    async fn a_field_that_is_called_where_keeps_its_type(server: Server) {
+        let admin = server.admin().await;
+        admin.define("visit", json!([{ "name": "where", "type": "enum", "options": ["here", "there"] }])).await;
+        // The names of the two types differ only in the case of a letter.
+        let types = "{ column: __type(name: \"Visit_where\") { kind } condition: __type(name: \"Visit_Where\") { kind } }";
+        let answer = ask(&admin, types, json!({})).await;
+        assert_eq!(answer["data"], json!({ "column": { "kind": "ENUM" }, "condition": { "kind": "INPUT_OBJECT" } }), "{answer}");
+        let create = "mutation($place: Visit_where) { create_visit(input: { where: $place }) { where } }";
+        for place in ["here", "there"] {
+            let made = ask(&admin, create, json!({ "place": place })).await;
+            assert_eq!(made["data"]["create_visit"]["where"], place, "{made}");
+        }
+        assert_eq!(code(&admin, create, json!({ "place": { "eq": "here" } })).await, "invalid_request");
+        let find = "query($w: Visit_Where) { visit(where: $w) { data { where } }
+            visit_aggregate(fn: count, where: $w) { value } }";
+        let found = ask(&admin, find, json!({ "w": { "where": { "eq": "there" } } })).await;
+        let expected = json!({ "visit": { "data": [{ "where": "there" }] }, "visit_aggregate": { "value": 1 } });
+        assert_eq!(found["data"], expected, "{found}");
+    }
+
     async fn a_condition_shows_the_objects_that_its_caller_may_know(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -93,7 +93,8 @@ impl Kind {
             Kind::Text | Kind::TextList | Kind::Json => json!({ "type": "string" }),
             Kind::Integer => json!({ "anyOf": [{ "type": "integer" }, digits, { "type": "string", "pattern": "^\\$" }] }),
             Kind::Number => json!({ "anyOf": [{ "type": "number" }, digits, { "type": "string", "pattern": "^\\$" }] }),
-            Kind::Boolean => json!({ "type": "boolean" }),
+            // No variable has such a value.
+            Kind::Boolean => json!({ "anyOf": [{ "type": "boolean" }, { "type": "string", "enum": ["true", "false"] }] }),
             Kind::Date => or_variable(json!({ "type": "string", "format": "date" })),
             Kind::Datetime => or_variable(json!({ "type": "string", "format": "date-time" })),
             Kind::Time => or_variable(json!({ "type": "string" })),
@@ -175,8 +176,9 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
     let mut described = members(&[], Value::Object(properties));
     described["description"] = json!(format!(
         "A condition on records of `{}`: all members must be met. A path such as `project.owner.name` is short for nested \
-        members.",
-        object.name()
+        members. {}",
+        object.name(),
+        Variable::ABOUT
     ));
     // The keys with dots are paths of relations.
     described["patternProperties"] = json!({ "^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+$": {} });

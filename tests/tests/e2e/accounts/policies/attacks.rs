@@ -1,6 +1,6 @@
 //! Attacks on grants: requests that try to learn something about hidden records and fields, or to reach more than the grants allow.
 
-use blockbase_tests::{Admin, Answer, Server, on_both_engines};
+use blockbase_tests::{Admin, Answer, Server, on_both_engines, test_block};
 use serde_json::{Value, json};
 
 use super::{World as TeamWorld, path as task_path, world as team_world};
@@ -64,6 +64,9 @@ async fn world(server: &Server) -> World<'_> {
     World { admin, visitor, shelves, books }
 }
 
+/// The beginning of the names of reads in a block.
+const IN_BLOCK: &str = "block: ";
+
 /// The answers to every kind of read, each with its request, its status and its text.
 async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<(String, u16, String)> {
     let mut answers = Vec::new();
@@ -111,6 +114,12 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
         for read in ["aggregate?fn=count", "export?format=ndjson&sort=id"] {
             let query = format!("{object}/{read}&where={}", encoded(&condition.to_string()));
             keep(format!("{object}/{read} {condition}"), caller.get(&format!("/api/v1/data/{query}")).await);
+        }
+        for (op, key, value) in [("query", "sort", "id"), ("aggregate", "fn", "count")] {
+            let mut query = json!({ "where": condition });
+            query[key] = json!(value);
+            let input = json!({ "op": op, "object": object, "json": query.to_string() });
+            keep(format!("{IN_BLOCK}{op} {input}"), caller.post("/api/v1/blocks/parity/actions/run", input).await);
         }
     }
     for chosen in
@@ -161,7 +170,16 @@ async fn reads(caller: &Admin<'_>, [seen, partly, hidden]: &[String; 3]) -> Vec<
 on_both_engines! {
     async fn no_read_depends_on_what_is_hidden(server: Server) {
         let World { admin, visitor, shelves: [one, _], books } = world(&server).await;
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        role(&admin, "runner", json!([{ "resource": "parity:run", "actions": ["read"] }])).await;
+        let id = visitor.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let given = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "runner" })).await;
+        assert_eq!(given.status, 200, "{}", given.text);
         let (first, all) = (reads(&visitor, &books).await, reads(&admin, &books).await);
+        let in_block = first.iter().filter(|(request, ..)| request.starts_with(IN_BLOCK));
+        let done = in_block.filter(|(_, status, text)| *status == 200 && text.contains("\"done\":"));
+        assert_eq!(done.count(), 12, "{first:?}");
         assert!(first.iter().any(|(_, status, text)| *status == 200 && text.contains("\"price\":10")), "{first:?}");
         let same = async |what: &str| {
             for (before, now) in first.iter().zip(reads(&visitor, &books).await) {

@@ -67,6 +67,30 @@ async fn tool(caller: &Admin<'_>, name: &str, arguments: Value) -> String {
     answer.text
 }
 
+/// The errors of a condition that tests a field that the caller does not know, on all surfaces.
+async fn unknown(caller: &Admin<'_>, condition: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let query = caller.post("/api/v1/data/person/query", json!({ "where": condition })).await;
+    query.expect_error(400, "unknown_field");
+    texts.push(query.text);
+    for path in ["?", "/aggregate?fn=count&", "/export?format=csv&"] {
+        let address = format!("/api/v1/data/person{path}where={}", encoded(&condition.to_string()));
+        let answer = caller.get(&address).await;
+        answer.expect_error(400, "unknown_field");
+        texts.push(answer.text);
+    }
+    for (name, arguments) in [
+        ("query_data", json!({ "object_name": "person", "where": condition })),
+        ("aggregate_data", json!({ "object_name": "person", "where": condition, "fn": "count" })),
+    ] {
+        texts.push(tool(caller, name, arguments).await);
+    }
+    let query = "query($w: Person_Where) { person(where: $w) { data { name } } }";
+    texts.push(caller.post("/api/v1/graphql", json!({ "query": query, "variables": { "w": condition } })).await.text);
+    assert!(texts.iter().all(|text| text.contains("unknown_field")), "{condition}: {texts:?}");
+    texts
+}
+
 struct World<'a> {
     admin: Admin<'a>,
     departments: [String; 2],
@@ -128,6 +152,20 @@ on_both_engines! {
                 let refused = tool(&clerk, name, arguments).await;
                 assert!(refused.contains("unknown_field"), "{name} {condition}: {refused}");
             }
+        }
+        // A wrong test of a hidden field has the error of a field that does not exist. So it shows nothing about the field.
+        for condition in [
+            json!({ "salary": "x" }),
+            json!({ "salary": { "near": 1 } }),
+            json!({ "salary": {} }),
+            json!({ "salary.x": 1 }),
+        ] {
+            let absent: Value = serde_json::from_str(&condition.to_string().replace("salary", "absent")).unwrap();
+            let of_absent = unknown(&clerk, &absent).await;
+            let renamed: Vec<String> = of_absent.iter().map(|text| text.replace("absent", "salary")).collect();
+            assert_eq!(unknown(&clerk, &condition).await, renamed, "{condition}");
+            let of_admin = admin.post("/api/v1/data/person/query", json!({ "where": condition })).await;
+            assert!(of_admin.status == 400 && of_admin.json()["error"] != "unknown_field", "{condition}: {}", of_admin.text);
         }
         // A search uses only the fields that the caller knows.
         assert_eq!(names(&clerk, "search=company.example").await, Vec::<String>::new());

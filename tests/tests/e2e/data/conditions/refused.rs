@@ -19,6 +19,21 @@ fn any_of(count: usize) -> String {
     format!(r#"{{ "_or": [{}] }}"#, vec![r#"{ "title": "a" }"#; count].join(","))
 }
 
+/// `count` times `item`, with commas between.
+fn many(item: &str, count: usize) -> String {
+    vec![item; count].join(",")
+}
+
+/// A condition with `count` relation keys.
+fn steps(count: usize) -> String {
+    format!(r#"{{ "_and": [{}] }}"#, many(r#"{ "project": {} }"#, count))
+}
+
+/// A condition with a list of `count` values.
+fn within(count: usize) -> String {
+    format!(r#"{{ "count": {{ "in": [{}] }} }}"#, many("0", count))
+}
+
 /// The code of an error, and the path at the beginning of its message.
 fn fault(error: &Value) -> (String, String) {
     let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
@@ -31,7 +46,6 @@ on_both_engines! {
         define(&admin).await;
         fill(&admin).await;
         let mut wrong = Vec::new();
-        let many = |item: &str, count: usize| vec![item; count].join(",");
         let invalid = "invalid_request";
         for (condition, code, path) in [
             // Conditions of a wrong form.
@@ -141,7 +155,6 @@ on_both_engines! {
         let dotted = |depth: usize| nested(depth, r#"{ "_not": "#, r#"{ "project.owner.boss.name": "Zoë" }"#, " }");
         assert_eq!(found(&admin, &dotted(4)).await, "a");
         wrong.extend(unrefused(&admin, &dotted(5), invalid, "where", None).await);
-        let steps = |count: usize| format!(r#"{{ "_and": [{}] }}"#, many(r#"{ "project": {} }"#, count));
         assert_eq!(found(&admin, &steps(10)).await, "abc");
         wrong.extend(unrefused(&admin, &steps(11), invalid, "where", None).await);
         assert_eq!(found(&admin, &format!(r#"{{ "_and": [{}, {{ "project": {{}} }}] }}"#, many(r#"{ "project.owner.boss": {} }"#, 3))).await, "abc");
@@ -153,7 +166,6 @@ on_both_engines! {
         ] {
             wrong.extend(unrefused(&admin, deep, invalid, "where", None).await);
         }
-        let within = |count: usize| format!(r#"{{ "count": {{ "in": [{}] }} }}"#, many("0", count));
         assert_eq!(found(&admin, &within(1000)).await, "b");
         wrong.extend(unrefused(&admin, &within(1001), invalid, "where.count.in", None).await);
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_not":"#, "{}", "}"), invalid, "where", None).await);
@@ -165,8 +177,9 @@ on_both_engines! {
             let error = server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
             assert!(error["message"].as_str().unwrap().starts_with("`where"), "{error}");
         }
-        // Text that is not JSON can only be sent as a parameter.
-        for text in ["", "{", "title", "{ 'title': 1 }", r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, "\u{0}", r#"{ "title": NaN }"#] {
+        // Text that is not JSON can only be sent as a parameter. In a body, null counts as left out.
+        let malformed = [r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, r#"{ "title": NaN }"#, "{ 'title': 1 }"];
+        for text in malformed.into_iter().chain(["", "{", "title", "\u{0}", "null", " null"]) {
             for path in ["task?", "task/aggregate?fn=count&", "task/export?format=csv&"] {
                 let error = admin.get(&format!("/api/v1/data/{path}where={}", encoded(text))).await.expect_error(400, invalid);
                 assert!(error["message"].as_str().unwrap().starts_with("`where`"), "{text}: {error}");
@@ -191,6 +204,9 @@ on_both_engines! {
             server.send(request.body(body)).await
         };
         let small = [
+            "[]",
+            "1",
+            r#""{}""#,
             r#"{ "_or": [{}, 1] }"#,
             r#"{ "_xor": [] }"#,
             r#"{ "title": "a", "title": "a" }"#,
@@ -208,6 +224,9 @@ on_both_engines! {
             r#"{ "title": "$key.id" }"#,
         ];
         let large = [
+            steps(11),
+            format!(r#"{{ "_and": [{}] }}"#, many("{}", 101)),
+            within(1001),
             any_of(101),
             any_of(10_000),
             format!(r#"{{ "_and": [{}] }}"#, vec![any_of(100); 100].join(",")),
