@@ -5,6 +5,7 @@ import { bundled } from "./bundled.mjs";
 
 const tree = await bundled("screens/records/filters/tree.ts");
 const sendable = await bundled("screens/records/filters/sendable.ts");
+const copies = await bundled("screens/records/copies.ts");
 const words = await bundled("screens/records/filters/words.ts");
 const { tableShape } = await bundled("screens/records/columns.ts");
 const { shapeOf } = await bundled("api/record-shape.ts");
@@ -263,6 +264,14 @@ test("variables are values of tests where they are asked for, and parts that are
   assert.ok(withVariables({ title: "$user.id", status: { in: "$user.roles" } }).every((part) => sendable.isComplete(part, task, of)));
   // No plain condition has a variable.
   assert.equal(tree.filterOf(withVariables({ title: "$user.id" }), task, of).where, '{"title":"$user.id"}');
+});
+
+test("a condition is copied with all its digits", () => {
+  const where = '{"_or":[{"big":9007199254740993},{"title":"x"}]}';
+  const { request, graphql, mcp } = copies.copiesOf(task, of, { conditions: [], where, search: "", sort: [] }, [{ id: "title" }], 1, 50);
+  assert.equal(new URL(request.path, "http://localhost").searchParams.get("where"), where);
+  assert.equal(graphql.query, '{\n  task(where: { _or: [{ big: { eq: 9007199254740993 } }, { title: { eq: "x" } }] }, pageSize: 50) {\n    data { title }\n    pagination { totalCount hasNextPage }\n  }\n}');
+  assert.equal(printJson(mcp.arguments), `{"object_name":"task","where":${where},"page_size":50}`);
 });
 
 test("a condition of a grant has tighter bounds", () => {

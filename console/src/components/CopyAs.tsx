@@ -23,11 +23,18 @@ export function asCurl({ method, path, body }: CopyAsProps["request"], origin = 
   return lines.join(" \\\n");
 }
 
+/** The text of a body as an expression of JavaScript. A number that a double cannot represent exactly has its digits only in a text. */
+function bodyExpression(body: unknown): string {
+  const text = printJson(body);
+  const isExact = JSON.stringify(JSON.parse(text)) === text;
+  return isExact ? `JSON.stringify(${printJson(body, 2).replaceAll("\n", "\n  ")})` : JSON.stringify(text);
+}
+
 export function asJavaScript({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
   const options = [
     ...(method === "GET" ? [] : [`  method: ${JSON.stringify(method)},`]),
     body === undefined ? "  headers: { authorization: `Bearer ${process.env.SVC_API_KEY}` }," : "  headers: { authorization: `Bearer ${process.env.SVC_API_KEY}`, \"content-type\": \"application/json\" },",
-    ...(body === undefined ? [] : [`  body: JSON.stringify(${printJson(body, 2).replaceAll("\n", "\n  ")}),`]),
+    ...(body === undefined ? [] : [`  body: ${bodyExpression(body)},`]),
   ];
   return `const response = await fetch(${JSON.stringify(origin + path)}, {\n${options.join("\n")}\n});\nif (!response.ok) throw new Error(await response.text());\nconst answer = await response.json();`;
 }

@@ -52,7 +52,9 @@ const records = (page, count) => page.getByText(`${count} ${count === 1 ? "recor
 const whereOf = (page) => new URL(page.url()).searchParams.get("where");
 const address = (where, object = "duty") => `/admin/data/${object}?where=${encodeURIComponent(typeof where === "string" ? where : JSON.stringify(where))}`;
 const apply = (page) => builder(page).getByRole("button", { name: "Apply" }).click();
-
+const AsyncFunction = (async () => {}).constructor;
+/** Runs a request that was copied as JavaScript. The session's token is the key. Returns the answer. */
+const answerOf = (code) => new AsyncFunction("process", `${code}\nreturn answer;`)({ env: { SVC_API_KEY: me.token } });
 
 test("a filter with or, a relation and related records is built, said and kept", async () => {
   const page = await open("/admin/data/duty", { as: me });
@@ -234,6 +236,7 @@ test("a condition is kept in a view, counted, exported and copied", async () => 
   const url = new URL(/'(http[^']+)'/.exec(curl)[1]);
   assert.deepEqual(JSON.parse(url.searchParams.get("where")), { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
   assert.equal((await must(me, "GET", url.pathname + url.search)).pagination.totalCount, 20);
+  assert.equal((await answerOf(await copyAs(page, "JavaScript"))).pagination.totalCount, 20);
   const query = await copyAs(page, "GraphQL");
   const answer = await must(me, "POST", "/api/v1/graphql", { query });
   assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
@@ -254,6 +257,35 @@ test("a condition is kept in a view, counted, exported and copied", async () => 
   await page.getByRole("menuitem", { name: "Only rows with this value" }).click();
   await until("one more part", async () => (await page.locator("[data-chip]").count()) === 3);
   assert.ok(JSON.parse(whereOf(page)).status !== undefined);
+});
+
+test("a copied request has all digits", async () => {
+  const big = "9007199254740993";
+  const page = await open(address(`{"_or":[{"big":${big}},{"title":"nothing"}]}`), { as: me });
+  await ready(page);
+  // No double has this value. With the nearest one, no record matches.
+  await records(page, 1);
+  const curl = await copyAs(page, "curl");
+  const url = new URL(/'(http[^']+)'/.exec(curl)[1]);
+  assert.ok(url.searchParams.get("where").includes(big), curl);
+  assert.equal((await must(me, "GET", url.pathname + url.search)).pagination.totalCount, 1);
+  assert.equal((await answerOf(await copyAs(page, "JavaScript"))).pagination.totalCount, 1);
+  const query = await copyAs(page, "GraphQL");
+  assert.ok(query.includes(`where: { _or: [{ big: { eq: ${big} } }, { title: { eq: "nothing" } }] }`), query);
+  const answer = await must(me, "POST", "/api/v1/graphql", { query });
+  assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
+  assert.equal(answer.data.duty.pagination.totalCount, 1);
+  const tool = await copyAs(page, "MCP");
+  const message = tool.replace("{", '{ "jsonrpc": "2.0", "id": 1,');
+  const called = await must(me, "POST", "/api/v1/mcp", message, { headers: { accept: "application/json, text/event-stream" } });
+  assert.equal(called.result?.structuredContent?.pagination.totalCount, 1, `${tool} ${JSON.stringify(called)}`);
+
+  // A number in a body has its digits too.
+  await page.goto(`${base}/admin/data/duty/new`);
+  for (const [name, value] of [["title", "Copied"], ["big", big]]) await page.locator(`[data-column="${name}"]`).getByRole("textbox").fill(value);
+  const made = await answerOf(await copyAs(page, "JavaScript"));
+  assert.equal((await must(me, "GET", `/api/v1/data/duty?title[eq]=Copied&big[eq]=${big}`)).pagination.totalCount, 1);
+  await must(me, "DELETE", `/api/v1/data/duty/${made.data.id}`);
 });
 
 test("a row that does not match any more says so", async () => {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli_sdk::promises;
 
 /// Handlers in addition to those of the template.
-const MORE: &str = include_str!("js/more.ts");
+pub(crate) const MORE: &str = include_str!("js/more.ts");
 
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("a program");
@@ -212,6 +212,11 @@ on_sqlite_first! {
             "title": "bread", "missing": null, "found": [1, 1, 0], "total": 1, "value": 1, "done": true, "refused": "forbidden",
         });
         assert_eq!(answer.data(), expected);
+    }
+
+    #[ignore = "long: a toolchain"]
+    async fn conditions_find_their_records(server: Server) {
+        promises::conditions_in_a_new_block(&server, "hello", hello().await).await;
     }
 
     #[ignore = "long: a toolchain"]

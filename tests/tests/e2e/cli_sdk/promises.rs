@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack, until};
 use serde_json::{Value, json};
 
+use crate::cli_sdk::{js, python, rust};
+
 /// The manifest of the block that `promises` calls. The rest of it comes from the code.
 pub(crate) const PROBE_MANIFEST: &str = include_str!("probe/block.json");
 
@@ -86,6 +88,81 @@ pub(crate) async fn nothing_repeats(admin: &Admin<'_>, path: &str, members: &[&s
     drawn.pop().expect("an answer")
 }
 
+/// Defines what the conditions of the documents name beside `task`: its `project`, the project's owner, and a `book`.
+pub(crate) async fn define_related(admin: &Admin<'_>) {
+    admin.define("person", json!([{ "name": "name", "type": "text" }])).await;
+    admin.define("project", json!([{ "name": "name", "type": "text" }])).await;
+    admin.define("book", json!([{ "name": "title", "type": "text" }, { "name": "lent", "type": "boolean" }])).await;
+    for (name, source, target) in [("owner", "project", "person"), ("project", "task", "project")] {
+        admin.relate(json!({ "name": name, "kind": "many_to_one", "source": source, "target": target })).await;
+    }
+}
+
+/// Tests the conditions of a block's action `conditions`: those of the documents, one with `some`, and one of an aggregate. The
+/// objects of [`define_related`] have to be there.
+pub(crate) async fn conditions(admin: &Admin<'_>, block: &str) {
+    let ann = admin.make("person", json!({ "name": "Ann" })).await;
+    let bob = admin.make("person", json!({ "name": "Bob" })).await;
+    let moon = admin.make("project", json!({ "name": "Moon", "owner_id": ann })).await;
+    let mars = admin.make("project", json!({ "name": "Mars", "owner_id": bob })).await;
+    for (title, done, project) in [("Land", false, &moon), ("Launch", true, &moon), ("Dig", false, &mars)] {
+        admin.make("task", json!({ "title": title, "done": done, "project_id": project })).await;
+    }
+    admin.make("task", json!({ "title": "Rest", "done": true })).await;
+    for (title, lent) in [("Solaris", json!(true)), ("Atlas", Value::Null)] {
+        admin.make("book", json!({ "title": title, "lent": lent })).await;
+    }
+    let found = admin.post(&format!("/api/v1/blocks/{block}/actions/conditions"), json!({})).await;
+    assert_eq!(found.status, 200, "{}", found.text);
+    assert_eq!(found.data(), json!({ "open": ["Land"], "books": ["Atlas"], "projects": ["Moon"], "counted": 2 }));
+}
+
+/// Tests the same with a block that reads nothing else. Its manifest gets the permissions.
+pub(crate) async fn conditions_in_a_new_block(server: &Server, name: &str, file: Vec<u8>) {
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    define_related(&admin).await;
+    let mut manifest = inspect(file.clone()).await;
+    let read = |object: &str| json!({ "resource": object, "actions": ["read"] });
+    manifest["permissions"]["data"] = json!([read("task"), read("project"), read("person"), read("book")]);
+    let installed = admin.install("", pack(file, manifest).await.expect("a packed block")).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    conditions(&admin, name).await;
+}
+
+/// For each language: its name in the table of docs/filter.md, the README of its SDK, and the code of a block of these tests.
+const LANGUAGES: [(&str, &str, &str); 5] = [
+    ("Rust", include_str!("../../../../sdk/rust/README.md"), rust::SURROUNDINGS),
+    ("TypeScript, JavaScript", include_str!("../../../../sdk/js/README.md"), js::MORE),
+    ("Python", include_str!("../../../../sdk/python/README.md"), python::TRIAL),
+    ("Go", include_str!("../../../../sdk/go/README.md"), include_str!("probe/main.go")),
+    ("C", include_str!("../../../../sdk/c/README.md"), include_str!("probe/block.c")),
+];
+
+/// The text without the indentation of its lines.
+fn unindented(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+/// The blocks of these tests contain the conditions of the documents word for word. So they compile and find their records.
+#[test]
+fn the_conditions_of_the_documents_are_in_the_blocks() {
+    let page = include_str!("../../../../docs/filter.md");
+    let (_, table) = page.split_once("| language | |\n|---|---|\n").expect("the table of languages");
+    let (table, _) = table.split_once("\n\n").expect("its end");
+    assert_eq!(table.lines().count(), LANGUAGES.len(), "{table}");
+    for (language, readme, block) in LANGUAGES {
+        let row = table.lines().find(|row| row.starts_with(&format!("| {language} | `"))).expect(language);
+        let (_, snippet) = readme.split_once("([docs/filter.md](../../docs/filter.md)):\n\n```").expect("a snippet");
+        let (_, snippet) = snippet.split_once('\n').expect("its first line");
+        let (snippet, _) = snippet.split_once("\n```").expect("its end");
+        let block = unindented(block);
+        for code in [row.split('`').nth(1).expect("code"), &unindented(snippet)] {
+            assert!(code.contains("where") && block.contains(code), "{language}: {code}");
+        }
+    }
+}
+
 async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
     admin.post(&format!("/api/v1/blocks/probe/actions/{action}"), input).await
 }
@@ -102,6 +179,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>, sources: &[&str]) ->
     let file = pack(file, manifest).await.expect("a packed block");
     let admin = server.admin().await;
     admin.make_task_object().await;
+    define_related(&admin).await;
     admin
         .define("seen", json!([{ "name": "source", "type": "text", "isUnique": true }, { "name": "title", "type": "text" }]))
         .await;
@@ -139,6 +217,8 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>, sources: &[&str]) ->
         lines.as_array().unwrap().iter().any(|line| line["message"] == "tidied" && line["fields"]["open"] == 2)
     })
     .await;
+
+    conditions(&admin, "probe").await;
 
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let drawn = nothing_repeats(&admin, "/api/v1/blocks/probe/actions/chance", sources).await;

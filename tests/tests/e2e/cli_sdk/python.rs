@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli_sdk::promises;
 
 /// Handlers for functions that the template does not show, in a module beside `block.py`.
-const TRIAL: &str = r#"
+pub(crate) const TRIAL: &str = r#"
 import datetime, hashlib, hmac, itertools, os, random, secrets as tokens, time
 from blockbase import HandlerError, Response, action, config, data, hook, http, log
 import shapes
@@ -67,6 +67,16 @@ def records(input: dict):
     return {"changed": changed["priority"], "sum": sum["value"], "gone": gone, "batch": len(batch), "after": data.get("task", made["id"]),
             "either": [task["title"] for task in either["data"]], "titles": [task["title"] for task in page["data"]], "total": page["pagination"]["totalCount"], "error": error}
 
+@action
+def conditions():
+    unfinished = {"done": False, "project.owner.name": {"ilike": "an"}}
+    page = data.query("task", {"where": unfinished, "sort": "-created_at"})
+    books = data.query("book", {"where": {"_not": {"lent": True}}})
+    projects = data.query("project", {"where": {"task_by_project": {"some": {"done": True}}}})
+    counted = data.aggregate("task", {"fn": "count", "where": {"project.owner.name": "Ann"}})
+    return {"open": [task["title"] for task in page["data"]], "books": [book["title"] for book in books["data"]],
+            "projects": [project["name"] for project in projects["data"]], "counted": counted["value"]}
+
 @hook
 def signed(request, context):
     expected = hmac.new(b"key", request.body, hashlib.sha256).hexdigest()
@@ -111,7 +121,12 @@ class Order:
 fn manifest(template: &str) -> Value {
     let mut manifest: Value = serde_json::from_str(template).expect("JSON");
     manifest["requires"]["plugins"] = json!(["data", "config", "log"]);
-    manifest["permissions"]["data"] = json!([{ "resource": "task", "actions": ["create", "read", "update", "delete"] }]);
+    manifest["permissions"]["data"] = json!([
+        { "resource": "task", "actions": ["create", "read", "update", "delete"] },
+        { "resource": "project", "actions": ["read"] },
+        { "resource": "person", "actions": ["read"] },
+        { "resource": "book", "actions": ["read"] },
+    ]);
     manifest["config"] = json!({ "type": "object", "properties": { "cheer": { "type": "string", "default": "Well done!" } } });
     manifest
 }
@@ -172,9 +187,11 @@ on_both_engines! {
     async fn a_block_in_python_does_what_its_sdk_promises(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
+        promises::define_related(&admin).await;
         install(&admin, "", block().await, 201).await;
         the_template(&server, &admin).await;
         types_and_records(&admin).await;
+        promises::conditions(&admin, "hello-py").await;
         errors_and_lines(&admin).await;
         a_real_world(&admin).await;
         signatures_of_hooks(&server, &admin).await;

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, guests_directory, on_sqlite_first};
 use serde_json::{Value, json};
 
+use crate::cli_sdk::promises;
+
 /// The commands in the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
     let mut shell = String::new();
@@ -202,6 +204,50 @@ on_sqlite_first! {
         assert_eq!(found, [vec!["Fiasco"], vec!["Atlas", "Fiasco", "Solaris"], vec![], vec![], vec!["Atlas"]], "{all}");
         assert!(text.contains(r#""},"count":2,"sum_pages":526}],"pagination":{"page":1"#), "{all}");
         assert!(text.contains(r#""name":"Lem""#) && !text.contains(r#"{"error""#), "{all}");
+    }
+
+    /// The conditions of the page that no tour sends: of a bulk call, of a tool of MCP and of GraphQL.
+    async fn the_requests_of_the_page_of_filters_work(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        promises::define_related(&admin).await;
+        admin.define("author", json!([{ "name": "name", "type": "text" }])).await;
+        admin.relate(json!({ "name": "author", "kind": "many_to_one", "source": "book", "target": "author" })).await;
+        assert_eq!(admin.post("/api/v1/objects/book/fields", json!({ "name": "pages", "type": "integer" })).await.status, 201);
+        let lem = admin.make("author", json!({ "name": "Lem" })).await;
+        for (title, pages, lent) in [("Solaris", 204, json!(true)), ("Fiasco", 322, Value::Null), ("Eden", 300, Value::Null)] {
+            admin.make("book", json!({ "title": title, "pages": pages, "lent": lent, "author_id": lem })).await;
+        }
+        admin.make("book", json!({ "title": "Atlas" })).await;
+
+        let page = include_str!("../../../../docs/filter.md");
+        let snippet = |fence: &str| {
+            let (_, rest) = page.split_once(fence).expect("a snippet");
+            rest.split_once("\n```").expect("its end").0
+        };
+        let body: Value = serde_json::from_str(snippet("```http\nPATCH /api/v1/data/book/bulk\n")).expect("JSON");
+        assert_eq!(admin.patch("/api/v1/data/book/bulk", body).await.json()["count"], 2);
+        let returned = admin.get("/api/v1/data/book?lent=false&sort=title").await.json();
+        assert_eq!(field_of_each(&returned, "title"), json!(["Eden", "Fiasco"]));
+
+        let params: Value = serde_json::from_str(snippet("```json\n")).expect("JSON");
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let request = admin.request("POST", "/api/v1/mcp").header("accept", "application/json, text/event-stream");
+        let called = server.send(request.json(&message)).await.json();
+        let list = &called["result"]["structuredContent"];
+        assert_eq!(field_of_each(list, "title"), json!(["Eden", "Fiasco"]), "{called}");
+
+        let moon = admin.make("project", json!({ "name": "To the Moon" })).await;
+        let mars = admin.make("project", json!({ "name": "To Mars" })).await;
+        for (title, done, project) in [("Land", false, &moon), ("Dig", true, &mars), ("Rest", false, &mars)] {
+            admin.make("task", json!({ "title": title, "done": done, "project_id": project })).await;
+        }
+        let answer = admin.post("/api/v1/graphql", json!({ "query": snippet("```graphql\n") })).await.json();
+        let list = &answer["data"]["task"];
+        let titles = field_of_each(list, "title");
+        assert_eq!(titles.as_array().map(Vec::len), Some(2), "{answer}");
+        assert!(["Land", "Dig"].iter().all(|title| titles.to_string().contains(title)), "{answer}");
     }
 
     async fn the_tour_of_policies_works(engine: Engine) {

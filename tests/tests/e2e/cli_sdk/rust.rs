@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli_sdk::promises;
 
 /// Code that an author adds to the template's source.
-const SURROUNDINGS: &str = r#"
+pub(crate) const SURROUNDINGS: &str = r#"
 #[derive(Serialize)]
 struct Surroundings {
     now_ms: u64,
@@ -44,6 +44,49 @@ struct Number {
 #[action]
 fn number(_context: &Context, input: Number) -> Result<i64, Error> {
     Ok(input.text.parse::<i64>()?)
+}
+
+use blockbase_sdk::data;
+use blockbase_sdk::serde_json::{Value, json};
+
+#[derive(Deserialize)]
+struct Task {
+    title: String,
+}
+
+#[derive(Deserialize)]
+struct Book {
+    title: String,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    name: String,
+}
+
+#[derive(Serialize)]
+struct Found {
+    open: Vec<String>,
+    books: Vec<String>,
+    projects: Vec<String>,
+    counted: Value,
+}
+
+/// Asks with conditions.
+#[action]
+fn conditions(_context: &Context) -> Result<Found, Error> {
+    let open = json!({ "where": { "done": false, "project.owner.name": { "ilike": "an" } }, "sort": "-created_at" });
+    let page = data::query::<Task>("task", open)?;
+    let books: data::Page<Book> = data::query("book", json!({ "where": { "_not": { "lent": true } } }))?;
+    let some = json!({ "where": { "task_by_project": { "some": { "done": true } } } });
+    let projects = data::query::<Project>("project", some)?;
+    let counted = data::aggregate("task", json!({ "fn": "count", "where": { "project.owner.name": "Ann" } }))?;
+    Ok(Found {
+        open: page.data.into_iter().map(|task| task.title).collect(),
+        books: books.data.into_iter().map(|book| book.title).collect(),
+        projects: projects.data.into_iter().map(|project| project.name).collect(),
+        counted: counted.value,
+    })
 }
 "#;
 
@@ -90,7 +133,8 @@ async fn hello() -> Vec<u8> {
 async fn probe() -> Vec<u8> {
     let build = || {
         let directory = new_block("probe-rs", |text| {
-            replaced(&text, "block!(greet, knock, on_task)", "block!(greet, knock, on_task, surroundings, number)") + SURROUNDINGS
+            replaced(&text, "block!(greet, knock, on_task)", "block!(greet, knock, on_task, surroundings, number, conditions)")
+                + SURROUNDINGS
         });
         let manifest = directory.join("block.json");
         let mut draft: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
@@ -170,6 +214,13 @@ on_sqlite_first! {
         assert_eq!(number("-7").await.data(), -7);
         let error = number("seven").await.expect_error(500, "action_failed");
         assert_eq!(error["message"], "invalid digit found in string");
+    }
+}
+
+on_sqlite_first! {
+    #[ignore = "long: a toolchain"]
+    async fn conditions_find_their_records(server: Server) {
+        promises::conditions_in_a_new_block(&server, "probe-rs", probe().await).await;
     }
 }
 

@@ -62,6 +62,24 @@ action("records", { input: { type: "object" } }, ({ id }) => {
   return { title: task?.title, missing, found, total: page.pagination.totalCount, value, done: changed.done, refused };
 });
 
+action("conditions", () => {
+  const open: data.Condition = { done: false, "project.owner.name": { ilike: "an" } };
+  const page = data.query<{ title: string }>("task", { where: open, sort: "-created_at" });
+  const books = data.query("book", { where: { _not: { lent: true } } });
+  const projects = data.query("project", { where: { task_by_project: { some: { done: true } } } });
+  const { value } = data.aggregate("task", { fn: "count", where: { "project.owner.name": "Ann" } });
+  return {
+    open: page.data.map(({ title }) => title),
+    books: books.data.map(({ title }) => title),
+    projects: projects.data.map(({ name }) => name),
+    counted: value,
+  };
+});
+
+// The type of a condition refuses this: `_or` has a list.
+// @ts-expect-error
+const withoutList: data.Condition = { _or: {} };
+
 action("misuse", () => {
   const nothing: any = undefined;
   const said = [];

@@ -61,6 +61,37 @@ static bb_result tidy(const bb_context *context, bb_json input) {
     return bb_ok(answer);
 }
 
+static bb_json column(bb_json page, const char *name) {
+    bb_json values = bb_array();
+    for (bb_iterator record = bb_iterate(bb_get(page, "data")); bb_next(&record);) {
+        bb_append(values, bb_get(record.value, name));
+    }
+    return values;
+}
+
+static bb_result conditions(const bb_context *context, bb_json input) {
+    (void)context;
+    (void)input;
+    bb_json open = bb_parse(BB_JSON({ "done": false, "project.owner.name": { "ilike": "an" } }));
+    bb_result page = bb_data_query("task", bb_set(bb_object(), "where", open));
+    if (bb_failed(page)) {
+        return page;
+    }
+    bb_json books, projects, counted;
+    BB_TRY(books, bb_data_query("book", bb_parse(BB_JSON({ "where": { "_not": { "lent": true } } }))));
+    bb_json some = bb_parse(BB_JSON({ "where": { "task_by_project": { "some": { "done": true } } } }));
+    BB_TRY(projects, bb_data_query("project", some));
+    bb_json count = bb_parse(BB_JSON({ "fn": "count", "where": { "project.owner.name": "Ann" } }));
+    BB_TRY(counted, bb_data_aggregate("task", count));
+
+    bb_json answer = bb_object();
+    bb_set(answer, "open", column(page.value, "title"));
+    bb_set(answer, "books", column(books, "title"));
+    bb_set(answer, "projects", column(projects, "name"));
+    bb_set(answer, "counted", bb_get(counted, "value"));
+    return bb_ok(answer);
+}
+
 static bb_result chance(const bb_context *context, bb_json input) {
     (void)context;
     (void)input;
@@ -138,6 +169,7 @@ BB_BLOCK(
         "properties": { "titles": { "type": "array", "items": { "type": "string" } } },
         "required": ["titles"]
     })),
+    BB_ACTION(conditions, "Asks with conditions.", ANYTHING),
     BB_ACTION(chance, "The time, and randomness.", ANYTHING),
     BB_ACTION(sign, "Signs a text.", ANYTHING),
     BB_ACTION(fetch, "Sends a request.", ANYTHING),

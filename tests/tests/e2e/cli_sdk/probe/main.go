@@ -112,6 +112,49 @@ func tidy(context *blockbase.Context, input Tidy) (any, error) {
 	}, nil
 }
 
+type Book struct {
+	Title string `json:"title"`
+}
+
+type Project struct {
+	Name string `json:"name"`
+}
+
+func each[T any](page data.Page[T], text func(T) string) []string {
+	texts := []string{}
+	for _, record := range page.Data {
+		texts = append(texts, text(record))
+	}
+	return texts
+}
+
+func conditions(*blockbase.Context, Nothing) (any, error) {
+	open := data.M{"done": false, "project.owner.name": data.M{"ilike": "an"}}
+	page, err := data.Query[Task]("task", data.M{"where": open, "sort": "-created_at"})
+	if err != nil {
+		return nil, err
+	}
+	books, err := data.Query[Book]("book", data.M{"where": data.M{"_not": data.M{"lent": true}}})
+	if err != nil {
+		return nil, err
+	}
+	some := data.M{"task_by_project": data.M{"some": data.M{"done": true}}}
+	projects, err := data.Query[Project]("project", data.M{"where": some})
+	if err != nil {
+		return nil, err
+	}
+	counted, err := data.Aggregate("task", data.M{"fn": "count", "where": data.M{"project.owner.name": "Ann"}})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"open":     each(page, func(task Task) string { return task.Title }),
+		"books":    each(books, func(book Book) string { return book.Title }),
+		"projects": each(projects, func(project Project) string { return project.Name }),
+		"counted":  counted.Value,
+	}, nil
+}
+
 // A generator that exists before the call.
 var own = oldrand.New(oldrand.NewSource(oldrand.Int63()))
 
@@ -184,6 +227,7 @@ func init() {
 	blockbase.Action("fail", blockbase.ActionOptions{Description: "Fails without one."}, fail)
 	blockbase.Action("crash", blockbase.ActionOptions{Description: "Ends badly."}, crash)
 	blockbase.Action("tidy", blockbase.ActionOptions{Description: "Makes tasks and deletes them."}, tidy)
+	blockbase.Action("conditions", blockbase.ActionOptions{Description: "Asks with conditions."}, conditions)
 	blockbase.Action("chance", blockbase.ActionOptions{Description: "The time, and randomness."}, chance)
 	blockbase.Action("sign", blockbase.ActionOptions{Description: "Signs a text."}, sign)
 	blockbase.Action("fetch", blockbase.ActionOptions{Description: "Sends a request."}, fetch)
