@@ -257,7 +257,7 @@ on_sqlite_first! {
         let [sellers, theirs, won, closed, given_away, margin, managers, closed_by_manager, rest @ ..] = answers.as_slice() else {
             panic!("{all}");
         };
-        let [to_stranger, to_seller, foreign, sellers_later, reopened, explained] = rest else { panic!("{all}") };
+        let [to_stranger, to_seller, foreign, sellers_later, reopened, events @ .., explained] = rest else { panic!("{all}") };
 
         // The seller sees and changes one deal, without its margin.
         assert_eq!(field_of_each(sellers, "title"), json!(["ours"]), "{all}");
@@ -282,6 +282,44 @@ on_sqlite_first! {
         assert_eq!(field_of_each(sellers_later, "title"), json!(["ours", "theirs"]), "{all}");
         assert_eq!(refusal(reopened), HIDDEN, "{all}");
         assert_eq!(explained["data"]["passes"], false, "{all}");
+
+        // The assignee is a user, of whom the seller sees only the name.
+        let assignees: Vec<&Value> =
+            sellers_later["data"].as_array().into_iter().flatten().map(|deal| &deal["assignee"]).collect();
+        assert_eq!(assignees.len(), 2, "{all}");
+        for assignee in assignees {
+            assert_eq!(assignee["id"], to_seller["data"]["assignee_id"], "{all}");
+            assert!(assignee["member_id"].is_string(), "{all}");
+            assert_eq!(assignee["member"], json!({ "id": assignee["member_id"], "name": "bea" }), "{all}");
+        }
+        assert!(answers.iter().all(|answer| !answer.to_string().contains("@example.com")), "{all}");
+
+        // The streams show the same deals and fields as the lists.
+        assert_eq!(events.len(), 9, "{all}");
+        let (managers_events, sellers_events) = events.split_at(5);
+        let gist = |event: &Value| {
+            let payload = &event["payload"];
+            let title = |image: &str| payload[image]["title"].clone();
+            json!([payload["op"], title("before"), title("after")])
+        };
+        let of_manager: Vec<Value> = managers_events.iter().map(gist).collect();
+        let created = |title: &str| json!(["created", null, title]);
+        let changed = |title: &str| json!(["updated", title, title]);
+        let whole = [created("ours"), created("theirs"), changed("ours"), changed("ours"), changed("theirs")];
+        assert_eq!(of_manager, whole, "{all}");
+        let of_seller: Vec<Value> = sellers_events.iter().map(gist).collect();
+        let given = json!(["updated", null, "theirs"]);
+        assert_eq!(of_seller, [created("ours"), changed("ours"), changed("ours"), given], "{all}");
+        assert!(sellers_events.iter().all(|event| !event.to_string().contains("margin")), "{all}");
+        assert_eq!(managers_events[0]["payload"]["after"]["margin"], 0.2, "{all}");
+        assert_eq!(sellers_events[1]["payload"]["diff"], json!({ "stage": { "before": "new", "after": "won" } }), "{all}");
+        // Before the assignment, only the manager could see the deal.
+        let (assigned, entered) = (&managers_events[4], &sellers_events[3]);
+        assert_eq!(assigned["id"], entered["id"], "{all}");
+        assert_eq!(assigned["payload"]["before"]["margin"], 0.3, "{all}");
+        assert!(assigned["payload"]["diff"]["assignee_id"]["after"].is_string(), "{all}");
+        assert_eq!((&entered["payload"]["before"], &entered["payload"]["diff"]), (&Value::Null, &Value::Null), "{all}");
+        assert_eq!(entered["payload"]["after"]["assignee_id"], to_seller["data"]["assignee_id"], "{all}");
     }
 
     async fn the_tour_of_the_blog_works(engine: Engine) {
@@ -322,7 +360,9 @@ on_sqlite_first! {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/policies-shop.md"), &server).await;
         let answers = shown(&text);
-        let [products, by_purchase_price, jam, for_another, price, cake, rest @ ..] = answers.as_slice() else { panic!("{all}") };
+        let [products, by_purchase_price, jam, for_another, for_nobody, price, cake, rest @ ..] = answers.as_slice() else {
+            panic!("{all}");
+        };
         let [priced, of_another, quantity, packed, placed, late_address, late_quantity, hers, rest @ ..] = rest else {
             panic!("{all}");
         };
@@ -336,11 +376,12 @@ on_sqlite_first! {
 
         // A customer can order only for herself, and change only an open order.
         assert_eq!(jam["data"]["quantity"], 2, "{all}");
-        assert_eq!(refusal(for_another), FAILS_CHECK, "{all}");
+        assert_eq!(refusal(for_another), ("foreign_key_violation", "customer_id"), "{all}");
+        assert_eq!(refusal(for_nobody), FAILS_CHECK, "{all}");
         assert_eq!(refusal(price), ("forbidden", "price"), "{all}");
         assert_eq!(refusal(cake), ("foreign_key_violation", "product_id"), "{all}");
         assert_eq!(priced["data"]["price"], 4, "{all}");
-        assert_eq!(of_another["data"]["customer"], "somebody else", "{all}");
+        assert!(of_another["data"]["customer_id"].is_string(), "{all}");
         assert_eq!(quantity["data"]["quantity"], 3, "{all}");
         assert_eq!(refusal(packed), FAILS_CHECK, "{all}");
         assert_eq!(placed["data"]["state"], "placed", "{all}");
@@ -353,6 +394,9 @@ on_sqlite_first! {
 
         // The staff reads everything but changes nothing.
         assert_eq!(field_of_each(staffs, "state"), json!(["placed", "open"]), "{all}");
+        let customers = json!({ "data": field_of_each(staffs, "customer") });
+        assert_eq!(field_of_each(&customers, "name"), json!(["cora", "sten"]), "{all}");
+        assert_eq!(customers["data"][1], json!({ "id": of_another["data"]["customer_id"], "name": "sten" }), "{all}");
         assert_eq!(refusal(by_staff), ("forbidden", ""), "{all}");
 
         // A supplier sees the lines of her product, and its purchase price.
@@ -428,7 +472,7 @@ on_sqlite_first! {
                 "auth" => 1,
                 "policies" => 7,
                 "policies-blog" => 6,
-                "policies-shop" => 9,
+                "policies-shop" => 10,
                 _ => 0,
             };
             assert_eq!(text.matches(r#"{"error""#).count(), refusals, "{name}: {all}");
