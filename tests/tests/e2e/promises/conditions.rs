@@ -1,5 +1,6 @@
-//! Random conditions have to find the same rows as a reference: on every surface, on both engines, for readers of few rows, and in
-//! memory.
+//! Random conditions have to find the same rows as a reference, and lists have to show them in its order: on every surface, on
+//! both engines, for readers of few rows, and in memory. One world in four has an object with so many rows that the server has to
+//! read pages in other ways.
 //!
 //! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs all conditions
 //! of a single seed, and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes at most.
