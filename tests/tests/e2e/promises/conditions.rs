@@ -1,5 +1,6 @@
-//! Random conditions have to find the same rows as a reference: on every surface, on both engines, for readers of few rows, and in
-//! memory.
+//! Random conditions have to find the same rows as a reference, and lists have to show them in its order: on every surface, on
+//! both engines, for readers of few rows, and in memory. One world in four has an object with so many rows that the server has to
+//! read pages in other ways.
 //!
 //! If a test fails, it prints the smallest failing condition that it could find. `BLOCKBASE_CONDITIONS_SEED` runs all conditions
 //! of a single seed, and `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes at most.
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use self::model::{Everything, Place, Reader, Verdict, World};
 use self::random::Generator;
 use self::setup::Caller;
-use self::worlds::NAMES;
+use self::worlds::{NAMES, one_in, pick};
 use crate::mcp::{Called, Client};
 
 /// The number of requests whose responses the gate compares with the reference on each engine. Both engines together get 20,000.
@@ -32,6 +33,12 @@ const REQUESTS_LONG: usize = 500_000;
 /// The maximum number of conditions for each seed. Each condition is sent to every surface that can express it, so the gate needs
 /// fewer conditions than one seed has.
 const CASES: usize = 4_000;
+/// The same for a large world, in which a condition takes longer.
+const CASES_LARGE: usize = 1_000;
+/// The number of seeds in the gate. Each gets the same number of requests.
+const SEEDS: u64 = 4;
+/// One seed in this number, the last of them, makes a large world.
+const LARGE_ONE_IN: u64 = 4;
 /// With fewer conditions than this, the random numbers decide how many of them each surface gets.
 const CASES_TELLING: usize = 200;
 /// The number of rows of each kind that a failure shows.
@@ -39,11 +46,16 @@ const ROWS_SHOWN: usize = 3;
 /// Longer URLs are refused before the server reads their condition.
 const ADDRESS_BYTES_MAX: usize = 60_000;
 
+/// The maximum number of rows of a page, if a surface has no other one.
+const PAGE_ROWS: usize = 100;
+/// The number of rows after which pages by cursors are not read any further. No object has as many.
+const WALKED_MAX: usize = 10_000;
+
 /// Search terms of lists that also have a condition.
 const TERMS: [&str; 9] = ["abc", "STRASSE", "100%", "a_b", "null", "$x", "οδος", "red", "example"];
 
 /// The parameters that a list has in addition to its condition.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Beside {
     /// The smallest `f_integer`, as a filter.
     least: Option<i64>,
@@ -51,14 +63,20 @@ struct Beside {
     sort: Option<&'static str>,
     /// The number of rows that a page skips. Only [`Surface::RestPage`] has it.
     skipped: usize,
+    /// The maximum number of rows of a page without a total. Only [`Surface::RestShort`] has it.
+    limit: usize,
+    /// The number of rows of a page by cursors. Only [`Surface::RestCursor`] has it.
+    walked: usize,
 }
 
 impl Beside {
-    fn random(random: &mut fastrand::Rng) -> Beside {
+    fn random(random: &mut fastrand::Rng, is_large: bool) -> Beside {
         let mut sometimes = || random.u8(0..6) == 0;
         let (is_filtered, is_searched, is_sorted) = (sometimes(), sometimes(), sometimes());
         Beside {
-            skipped: random.usize(1..6),
+            skipped: if is_large { random.usize(1..160) } else { random.usize(1..6) },
+            limit: *pick(random, &[1, 3, 10, 30, 60, 100]),
+            walked: if is_large { *pick(random, &[40, 70, 100]) } else { random.usize(3..12) },
             least: random.choice([-1, 0, 7]).filter(|_| is_filtered),
             search: random.choice(TERMS).filter(|_| is_searched),
             sort: random.choice(["f_text", "-f_integer,f_text", "updated_by,-id"]).filter(|_| is_sorted),
@@ -94,7 +112,7 @@ impl Question<'_> {
     /// The question as the parameters of a list in JSON.
     fn as_query(&self) -> Value {
         let Question { condition, beside, .. } = self;
-        let mut query = json!({ "where": condition, "pageSize": 100, "select": "id" });
+        let mut query = json!({ "where": condition, "pageSize": PAGE_ROWS, "select": "id" });
         if let Some(least) = beside.least {
             query["filters"] = json!([{ "field": "f_integer", "operator": "gte", "value": least }]);
         }
@@ -113,6 +131,10 @@ enum Surface {
     RestList,
     /// A list that skips some rows.
     RestPage,
+    /// A list with few rows and without a total.
+    RestShort,
+    /// All pages of a list, read one after the other by cursors.
+    RestCursor,
     RestQuery,
     Aggregate,
     Export,
@@ -182,13 +204,17 @@ enum Width {
 #[derive(Clone, Debug)]
 struct Expected {
     verdict: Verdict,
+    /// The rows that were found, in the order of a list. Calls for many records have no order.
+    order: Vec<String>,
     width: Width,
 }
 
 impl Surface {
-    const ALL: [Surface; 12] = [
+    const ALL: [Surface; 14] = [
         Surface::RestList,
         Surface::RestPage,
+        Surface::RestShort,
+        Surface::RestCursor,
         Surface::RestQuery,
         Surface::Aggregate,
         Surface::Export,
@@ -209,6 +235,32 @@ impl Surface {
         matches!(self, Surface::Aggregate | Surface::McpAggregate)
     }
 
+    /// The page that the surface shows: the number of rows that it skips, and the maximum number of its rows. `None` if the
+    /// surface has no pages.
+    fn page(self, beside: &Beside) -> Option<(usize, usize)> {
+        match self {
+            Surface::RestList | Surface::RestQuery | Surface::McpQuery | Surface::Graphql | Surface::Block => {
+                Some((0, PAGE_ROWS))
+            }
+            Surface::RestPage => Some((beside.skipped, PAGE_ROWS)),
+            Surface::RestShort => Some((0, beside.limit)),
+            // The pages are compared together.
+            Surface::RestCursor => Some((0, usize::MAX)),
+            Surface::Aggregate
+            | Surface::Export
+            | Surface::McpAggregate
+            | Surface::BulkRest
+            | Surface::BulkMcp
+            | Surface::BulkGraphql => None,
+        }
+    }
+
+    /// The number of requests that a response has taken.
+    fn requests(self, answer: &Got) -> usize {
+        let pages = answer.json["pages"].as_u64().filter(|_| self == Surface::RestCursor);
+        pages.map_or(1, |pages| pages as usize)
+    }
+
     /// The minimum number of requests with this surface, of all conditions.
     fn least(self, conditions: usize) -> usize {
         match self {
@@ -220,7 +272,11 @@ impl Surface {
             | Surface::BulkRest
             | Surface::BulkMcp => conditions,
             // Only a large condition can be too long for a URL. One condition in twelve is large.
-            Surface::RestList | Surface::RestPage | Surface::Aggregate | Surface::Export => conditions * 9 / 10,
+            Surface::RestList | Surface::RestPage | Surface::RestShort | Surface::Aggregate | Surface::Export => {
+                conditions * 9 / 10
+            }
+            // Many conditions find more rows than one of these pages has.
+            Surface::RestCursor => conditions * 5 / 4,
             // The typed argument cannot express every condition. Most that it cannot express have numbers as texts.
             Surface::Graphql | Surface::BulkGraphql => conditions / 4,
         }
@@ -233,7 +289,8 @@ impl Surface {
             Surface::Graphql => ask_graphql(run, object, question).await,
             Surface::Block => Some(ask_block(run.server, object, question).await),
             Surface::Export => self.ask_rest(run.server, object, question).await.map(exported),
-            Surface::RestList | Surface::RestPage | Surface::RestQuery | Surface::Aggregate => {
+            Surface::RestCursor => ask_pages(run.server, object, question).await,
+            Surface::RestList | Surface::RestPage | Surface::RestShort | Surface::RestQuery | Surface::Aggregate => {
                 self.ask_rest(run.server, object, question).await.map(Got::from)
             }
             Surface::BulkRest => Some(ask_bulk(run.server, object, question).await.into_list()),
@@ -254,7 +311,7 @@ impl Surface {
         if self == Surface::McpAggregate {
             arguments["fn"] = json!("count");
         } else {
-            arguments["page_size"] = json!(100);
+            arguments["page_size"] = json!(PAGE_ROWS);
             arguments["select"] = json!("id");
             if let Some(sort) = beside.sort {
                 arguments["sort"] = json!(sort);
@@ -267,21 +324,27 @@ impl Surface {
     }
 
     async fn ask_rest(self, server: &Server, object: &str, question: &Question<'_>) -> Option<Answer> {
-        let Question { caller, condition, beside, .. } = question;
-        let mut address = format!("/api/v1/data/{object}");
+        let token = Some(question.caller.token.as_str());
         if self == Surface::RestQuery {
-            let body = question.as_query();
-            return Some(server.call_as(Some(&caller.token), "POST", &format!("{address}/query"), Some(body)).await);
+            let path = format!("/api/v1/data/{object}/query");
+            return Some(server.call_as(token, "POST", &path, Some(question.as_query())).await);
         }
-        address.push_str(match self {
-            Surface::Aggregate => "/aggregate?fn=count",
-            Surface::Export => "/export?format=ndjson&select=id",
-            Surface::RestPage => "?limit=100&select=id",
-            _ => "?pageSize=100&select=id",
+        let address = self.address(object, question)?;
+        Some(server.call_as(token, "GET", &address, None).await)
+    }
+
+    /// The URL of a read with its parameters, without those of a cursor. `None` if it is too long.
+    fn address(self, object: &str, question: &Question<'_>) -> Option<String> {
+        let Question { condition, beside, .. } = question;
+        let mut address = format!("/api/v1/data/{object}");
+        address.push_str(&match self {
+            Surface::Aggregate => "/aggregate?fn=count".to_owned(),
+            Surface::Export => "/export?format=ndjson&select=id".to_owned(),
+            Surface::RestPage => format!("?limit={PAGE_ROWS}&offset={}&select=id", beside.skipped),
+            Surface::RestShort => format!("?limit={}&count=none&select=id", beside.limit),
+            Surface::RestCursor => format!("?limit={}&select=id", beside.walked),
+            _ => format!("?pageSize={PAGE_ROWS}&select=id"),
         });
-        if self == Surface::RestPage {
-            address.push_str(&format!("&offset={}", beside.skipped));
-        }
         if let Some(least) = beside.least {
             address.push_str(&format!("&f_integer%5Bgte%5D={least}"));
         }
@@ -290,14 +353,11 @@ impl Surface {
                 address.push_str(&format!("&{name}={}", encoded(text)));
             }
         }
-        match address.len() > ADDRESS_BYTES_MAX {
-            true => None,
-            false => Some(server.call_as(Some(&caller.token), "GET", &address, None).await),
-        }
+        (address.len() <= ADDRESS_BYTES_MAX).then_some(address)
     }
 
     /// The fault of a response. `None` if it is correct.
-    fn problem(self, answer: &Got, expected: &Expected, skipped: usize) -> Option<Problem> {
+    fn problem(self, answer: &Got, expected: &Expected, beside: &Beside) -> Option<Problem> {
         let other = |text: String| Some(Problem { text, ..Problem::default() });
         let is_too_wide = answer.status == 400 && answer.json["error"] == "invalid_request";
         match (expected.width, &expected.verdict) {
@@ -316,28 +376,30 @@ impl Surface {
             Verdict::Found(ids) => {
                 let json = &answer.json;
                 let count = if self.is_aggregate() { &json["data"]["value"] } else { &json["pagination"]["totalCount"] };
-                let found: BTreeSet<String> = match json["data"].as_array() {
-                    Some(rows) => rows.iter().filter_map(|row| row["id"].as_str().map(str::to_owned)).collect(),
-                    None => ids.clone(),
-                };
-                if self == Surface::RestPage {
-                    let rows = ids.len().saturating_sub(skipped);
-                    if found.len() != rows || json["data"].as_array().is_some_and(|page| page.len() != rows) {
-                        return other(format!("{rows} rows were expected after {skipped} others, not {}", answer.json));
+                let rows = json["data"].as_array().into_iter().flatten();
+                let found: Vec<String> = rows.filter_map(|row| row["id"].as_str().map(str::to_owned)).collect();
+                let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<String>>();
+                if let Some((skipped, limit)) = self.page(beside) {
+                    let page: Vec<String> = expected.order.iter().skip(skipped).take(limit).cloned().collect();
+                    if found != page {
+                        let text = format!("the page has the rows {found:?}, not {page:?}");
+                        let (missing, unexpected) = (&set(&page) - &set(&found), &set(&found) - &set(&page));
+                        return Some(Problem { text, missing, unexpected });
                     }
-                    if !found.is_subset(ids) {
-                        return Some(Problem {
-                            text: "the page has other rows".to_owned(),
-                            unexpected: &found - ids,
-                            ..Problem::default()
-                        });
-                    }
-                } else if found != *ids {
-                    let (missing, unexpected) = (ids - &found, &found - ids);
+                } else if !self.is_aggregate() && set(&found) != *ids {
+                    let (missing, unexpected) = (ids - &set(&found), &set(&found) - ids);
                     return Some(Problem { text: "the rows differ".to_owned(), missing, unexpected });
                 }
-                if *count != json!(ids.len()) {
-                    return other(format!("{} was expected as the count, not {}", ids.len(), answer.json));
+                let total = match self {
+                    Surface::RestShort | Surface::RestCursor => Value::Null,
+                    _ => json!(ids.len()),
+                };
+                if *count != total {
+                    return other(format!("{total} was expected as the count, not {}", answer.json));
+                }
+                let has_next = ids.len() > beside.limit;
+                if self == Surface::RestShort && json["pagination"]["hasNextPage"] != has_next {
+                    return other(format!("{has_next} was expected for a further page, not {}", answer.json));
                 }
                 None
             }
@@ -353,6 +415,34 @@ fn exported(answer: Answer) -> Got {
     let rows: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
     let json = json!({ "pagination": { "totalCount": rows.len() }, "data": rows });
     Got { status: 200, json }
+}
+
+/// All pages of a list by cursors, as one list with the number of its pages.
+async fn ask_pages(server: &Server, object: &str, question: &Question<'_>) -> Option<Got> {
+    let address = Surface::RestCursor.address(object, question)?;
+    let (mut rows, mut pages, mut after) = (Vec::new(), 0, String::new());
+    loop {
+        let path = format!("{address}&after={}", encoded(&after));
+        let got = Got::from(server.call_as(Some(&question.caller.token), "GET", &path, None).await);
+        if got.status != 200 {
+            return Some(got);
+        }
+        let (page, pagination) = (got.json["data"].as_array().cloned().unwrap_or_default(), &got.json["pagination"]);
+        let is_full = page.len() == question.beside.walked;
+        let (is_last, is_empty) = (pagination["hasNextPage"] != true, page.is_empty());
+        rows.extend(page);
+        pages += 1;
+        // Only the first page can be empty, and only the last one has fewer rows than it may have.
+        let is_right = if is_last { pages == 1 || !is_empty } else { is_full && rows.len() < WALKED_MAX };
+        match pagination["endCursor"].as_str() {
+            _ if is_right && is_last => {
+                let pagination = json!({ "totalCount": pagination["totalCount"] });
+                return Some(Got { status: 200, json: json!({ "data": rows, "pagination": pagination, "pages": pages }) });
+            }
+            Some(cursor) if is_right => after = cursor.to_owned(),
+            _ => return Some(Got { status: 500, json: json!({ "wrong": got.json, "pages": pages }) }),
+        }
+    }
 }
 
 /// A call for many records.
@@ -380,7 +470,7 @@ async fn ask_bulk_tool(run: &Run<'_>, object: &str, question: &Question<'_>) -> 
 /// A call for many records with GraphQL, for the same questions as [`ask_graphql`].
 async fn ask_bulk_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
     let Question { caller, condition, deletes, .. } = question;
-    if !matches!(run.expected(question, &caller.reader), Ok(Verdict::Found(_))) {
+    if !run.world.allows(&caller.reader, question.object, condition) {
         return None;
     }
     let typed = graphql::typed(run.world, question.object, condition)?;
@@ -421,11 +511,11 @@ async fn ask_block(server: &Server, object: &str, question: &Question<'_>) -> Go
 /// questions about these objects.
 async fn ask_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
     let Question { caller, condition, beside, .. } = question;
-    if !matches!(run.expected(question, &caller.reader), Ok(Verdict::Found(_))) {
+    if !run.world.allows(&caller.reader, question.object, condition) {
         return None;
     }
     let typed = graphql::typed(run.world, question.object, condition)?;
-    let mut arguments = vec!["where: $where, pageSize: 100".to_owned()];
+    let mut arguments = vec![format!("where: $where, pageSize: {PAGE_ROWS}")];
     arguments.extend(beside.least.map(|least| format!("filter: [{{ field: \"f_integer\", operator: gte, value: {least} }}]")));
     arguments.extend(beside.search.map(|term| format!("search: {}", json!(term))));
     let sorted = beside.sort.map(|sort| {
@@ -487,6 +577,10 @@ struct Tally {
     forbidden: usize,
     /// The number of conditions that found other rows than for an admin.
     hidden: usize,
+    /// The number of conditions that found more rows than a page of [`Surface::RestShort`] has.
+    cut: usize,
+    /// The number of conditions that found more rows than fit on any page.
+    wide: usize,
 }
 
 impl Tally {
@@ -508,6 +602,8 @@ struct Run<'a> {
     world: &'a World,
     callers: &'a [Caller],
     seed: u64,
+    /// In a large world, the object that has many rows.
+    large: Option<usize>,
 }
 
 impl Run<'_> {
@@ -526,7 +622,12 @@ impl Run<'_> {
     fn expected_of(&self, surface: Surface, question: &Question<'_>) -> Result<Expected, String> {
         let Question { caller, object, condition, .. } = question;
         if !surface.is_bulk() {
-            return Ok(Expected { verdict: self.expected(question, &caller.reader)?, width: Width::Narrow });
+            let verdict = self.expected(question, &caller.reader)?;
+            let order = match &verdict {
+                Verdict::Found(ids) => self.world.sorted(*object, question.beside.sort, ids),
+                Verdict::Forbidden => Vec::new(),
+            };
+            return Ok(Expected { verdict, order, width: Width::Narrow });
         }
         let (verdict, size) = self.world.judge(&caller.reader, *object, condition)?;
         let (read, _) = self.world.read(&caller.reader, *object, condition)?;
@@ -538,18 +639,18 @@ impl Run<'_> {
             }
             _ => Width::Narrow,
         };
-        Ok(Expected { verdict, width })
+        Ok(Expected { verdict, order: Vec::new(), width })
     }
 
     async fn problem(&self, surface: Surface, question: &Question<'_>) -> Option<Problem> {
         let expected = self.expected_of(surface, question).ok()?;
         let answer = surface.ask(self, &self.world.objects[question.object].name, question).await?;
-        surface.problem(&answer, &expected, question.beside.skipped)
+        surface.problem(&answer, &expected, &question.beside)
     }
 
     /// Fails, and shows the condition, a smaller condition that fails too, and the rows that differ.
     async fn fail(&self, case: usize, surface: Surface, question: &Question<'_>) {
-        let alone = Beside { skipped: question.beside.skipped, ..Beside::default() };
+        let alone = Beside { least: None, search: None, sort: None, ..question.beside.clone() };
         let alone = Question { beside: alone, ..question.clone() };
         let question = if self.problem(surface, &alone).await.is_some() { &alone } else { question };
         let with = |condition: &Value| Question { condition: condition.clone(), ..question.clone() };
@@ -584,9 +685,16 @@ impl Run<'_> {
         // The admin sees all rows, so conditions of the admin test most. So the admin is chosen more often.
         let caller = &self.callers[[0, 0, 1, 1, 2][generator.random.usize(..5)]];
         // Only relations lead to users.
-        let object = generator.random.usize(..NAMES.len());
-        let condition = generator.condition(object, &caller.reader);
-        let beside = Beside::random(&mut generator.random);
+        let object = match self.large {
+            Some(large) if !one_in(&mut generator.random, 4) => large,
+            _ => generator.random.usize(..NAMES.len()),
+        };
+        let condition = match self.large {
+            None => generator.condition(object, &caller.reader),
+            Some(_) if generator.random.bool() => generator.leading(object, &caller.reader),
+            Some(_) => generator.modest(object, &caller.reader),
+        };
+        let beside = Beside::random(&mut generator.random, self.large.is_some());
         let question = Question { caller, object, condition, beside, deletes: generator.random.bool() };
         let [of_lists, of_bulk] = [Surface::RestList, Surface::BulkRest].map(|surface| {
             let expected = self.expected_of(surface, &question);
@@ -597,9 +705,9 @@ impl Run<'_> {
         let answers = futures_util::future::join_all(asked).await;
         for ((surface, requests), answer) in Surface::ALL.into_iter().zip(&mut tally.requests).zip(answers) {
             let Some(answer) = answer else { continue };
-            *requests += 1;
+            *requests += surface.requests(&answer);
             let expected = if surface.is_bulk() { &of_bulk } else { &of_lists };
-            if surface.problem(&answer, expected, question.beside.skipped).is_some() {
+            if surface.problem(&answer, expected, &question.beside).is_some() {
                 self.fail(case, surface, &question).await;
             }
         }
@@ -609,6 +717,8 @@ impl Run<'_> {
             Verdict::Forbidden => tally.forbidden += 1,
             Verdict::Found(ids) => {
                 tally.telling += usize::from(!ids.is_empty() && ids.len() < self.world.rows[object].len());
+                tally.cut += usize::from(ids.len() > question.beside.limit);
+                tally.wide += usize::from(ids.len() > PAGE_ROWS);
                 let all = Reader { reads: self.callers[0].reader.reads.clone(), ..caller.reader.clone() };
                 tally.hidden += usize::from(self.expected(&question, &all).is_ok_and(|all| all != expected));
             }
@@ -619,13 +729,16 @@ impl Run<'_> {
 /// Runs the conditions of a seed, until there are enough requests.
 async fn run(engine: Engine, seed: u64, cases: usize, requests: usize, tally: &mut Tally) {
     let server = ServerBuilder::new(engine).start().await;
-    let (world, callers) = setup::build(&server, seed).await;
+    let is_large = seed % LARGE_ONE_IN == LARGE_ONE_IN - 1;
+    let (world, callers) = setup::build(&server, seed, is_large).await;
+    let large = is_large.then(|| worlds::large_object(&world));
+    let cases = if is_large { cases.min(CASES_LARGE) } else { cases };
     let mut mcp = Vec::new();
     for caller in &callers {
         let begin = || Client::of(&server.with_token(caller.token.clone())).begin();
         mcp.push([begin().await, begin().await, begin().await]);
     }
-    let run = Run { server: &server, mcp: &mcp, world: &world, callers: &callers, seed };
+    let run = Run { server: &server, mcp: &mcp, world: &world, callers: &callers, seed, large };
     let mut generator = Generator::new(seed, &world);
     for case in 0..cases {
         if tally.requests() >= requests {
@@ -640,18 +753,27 @@ on_both_engines! {
         let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let (only, cases) = (setting("BLOCKBASE_CONDITIONS_SEED"), setting("BLOCKBASE_CONDITIONS_CASES"));
         let needed = if is_long() { REQUESTS_LONG } else { REQUESTS };
-        let most = if only.is_some() { usize::MAX } else { needed };
+        // In the gate, each seed has the same share of the requests. In the long command, each has all of its conditions.
+        let (seeds, share) = match only {
+            Some(only) => (only..only + 1, usize::MAX),
+            None if is_long() => (0..u64::MAX, REQUESTS_LONG),
+            None => (0..SEEDS, REQUESTS.div_ceil(SEEDS as usize)),
+        };
         let mut tally = Tally::default();
-        for seed in only.unwrap_or_default().. {
-            run(engine, seed, cases.map_or(CASES, |cases| cases as usize), most, &mut tally).await;
-            if only.is_some() || !is_long() || tally.requests() >= needed {
+        for seed in seeds {
+            if only.is_none() && tally.requests() >= needed {
                 break;
             }
+            let most = tally.requests().saturating_add(share);
+            let most = if only.is_none() { most.min(needed) } else { most };
+            run(engine, seed, cases.map_or(CASES, |cases| cases as usize), most, &mut tally).await;
         }
         eprintln!("{engine:?}: {} requests with {} conditions, {:?}", tally.requests(), tally.asked, tally.requests);
         assert!(tally.requests() >= needed || only.is_some() || cases.is_some(), "{} requests of {needed}", tally.requests());
-        let Tally { asked, telling, forbidden, hidden, .. } = tally;
-        let is_telling = telling * 3 > asked && forbidden * 40 > asked && hidden * 40 > asked;
+        let Tally { asked, telling, forbidden, hidden, cut, wide, .. } = tally;
+        // A single seed need not make a large world.
+        let is_long_enough = cut * 20 > asked && (wide * 100 > asked || only.is_some());
+        let is_telling = telling * 3 > asked && forbidden * 40 > asked && hidden * 40 > asked && is_long_enough;
         assert!((is_telling && tally.neglected().is_empty()) || asked < CASES_TELLING, "{tally:?}, {:?}", tally.neglected());
     }
 }

@@ -73,6 +73,10 @@ pub(in crate::promises) struct Row {
     pub(in crate::promises) values: Map<String, Value>,
 }
 
+/// The places of the related rows among the rows of their object, by the relation, whether it is followed from the reference or
+/// the link, and the id of the row at which it begins.
+type Near = BTreeMap<(usize, bool, String), Vec<usize>>;
+
 #[derive(Clone, Debug, Default)]
 pub(in crate::promises) struct World {
     pub(in crate::promises) objects: Vec<Object>,
@@ -81,6 +85,8 @@ pub(in crate::promises) struct World {
     pub(in crate::promises) rows: Vec<Vec<Row>>,
     /// The relation, the id of the source, and the id of the target.
     pub(in crate::promises) links: BTreeSet<(usize, String, String)>,
+    /// What [`World::note_related`] has noted.
+    pub(in crate::promises) near: Option<Near>,
 }
 
 /// The rows of an object that a reader may read.
@@ -408,6 +414,35 @@ impl World {
         }
     }
 
+    /// Notes which rows are related, so that the reference takes less time if there are many rows. After this, rows and links
+    /// must not change.
+    pub(in crate::promises) fn note_related(&mut self) {
+        let of_object = |rows: &Vec<Row>| -> BTreeMap<String, usize> {
+            rows.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect()
+        };
+        let places: Vec<BTreeMap<String, usize>> = self.rows.iter().map(of_object).collect();
+        let mut near = Near::new();
+        for (number, relation) in self.relations.iter().enumerate() {
+            let (holder, referred) = relation.sides();
+            let pairs: Vec<(&String, &str)> = match relation.is_links() {
+                true => {
+                    let links = self.links.iter().filter(|(place, ..)| *place == number);
+                    links.map(|(_, source, target)| (source, target.as_str())).collect()
+                }
+                false => {
+                    let column = relation.column();
+                    let rows = self.rows[holder].iter();
+                    rows.filter_map(|row| Some((&row.id, row.values[&column].as_str()?))).collect()
+                }
+            };
+            for (from, to) in pairs {
+                near.entry((number, true, from.clone())).or_default().push(places[referred][to]);
+                near.entry((number, false, to.to_owned())).or_default().push(places[holder][from]);
+            }
+        }
+        self.near = Some(near);
+    }
+
     /// The rows that a relation leads to and that the reader can see.
     pub(in crate::promises) fn related(&self, eyes: &dyn Eyes, end: &End, object: usize, row: &Row) -> Vec<&Row> {
         let relation = &self.relations[end.relation];
@@ -423,7 +458,15 @@ impl World {
         if relation.is_links() && !eyes.shows(object, row, &end.key) {
             return Vec::new();
         }
-        self.rows[end.object].iter().filter(|other| eyes.sees(end.object, other) && leads_to(other)).collect()
+        let rows = &self.rows[end.object];
+        let is_related = |other: &&Row| eyes.sees(end.object, other) && leads_to(other);
+        match &self.near {
+            Some(near) => {
+                let places = near.get(&(end.relation, end.is_forward, row.id.clone())).into_iter().flatten();
+                places.map(|place| &rows[*place]).filter(is_related).collect()
+            }
+            None => rows.iter().filter(is_related).collect(),
+        }
     }
 
     /// The place that a to-one relation leads to.
@@ -519,21 +562,69 @@ impl World {
         }
     }
 
-    /// The rows of an object that a condition finds, and the condition's size. The error describes the fault of the condition.
-    pub(in crate::promises) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
+    /// Reads a condition within the bounds, and decides whether the reader may read all objects that it uses. The error describes
+    /// the fault of the condition.
+    fn admit(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Condition, Size, bool), String> {
         let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
         let condition = parser.condition(object, json, 1, 0)?;
         if !parser.size.is_within_bounds() {
             return Err(format!("it is over a bound: {:?}", parser.size));
         }
-        if parser.passes.iter().any(|object| reader.reads[*object] == Reach::Nothing) {
-            return Ok((Verdict::Forbidden, parser.size));
+        let is_allowed = parser.passes.iter().all(|object| reader.reads[*object] != Reach::Nothing);
+        Ok((condition, parser.size, is_allowed))
+    }
+
+    /// Whether a condition is valid, and whether the reader may read all objects that it uses.
+    pub(in crate::promises) fn allows(&self, reader: &Reader, object: usize, json: &Value) -> bool {
+        self.admit(reader, object, json).is_ok_and(|(.., is_allowed)| is_allowed)
+    }
+
+    /// The rows of an object that a condition finds, and the condition's size. The error describes the fault of the condition.
+    pub(in crate::promises) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
+        let (condition, size, is_allowed) = self.admit(reader, object, json)?;
+        if !is_allowed {
+            return Ok((Verdict::Forbidden, size));
         }
         let rows = self.rows[object].iter();
         let found = rows.filter(|row| {
             Self::is_readable(reader, object, row) && self.holds(reader, &condition, object, Place::Row(row)) == Some(true)
         });
-        Ok((Verdict::Found(found.map(|row| row.id.clone()).collect()), parser.size))
+        Ok((Verdict::Found(found.map(|row| row.id.clone()).collect()), size))
+    }
+
+    /// These rows of an object in the order of a list. `sort` names fields, and a `-` before a name means descending order.
+    /// Without `sort`, the rows that were created last come first. Nulls come last in ascending order, and first in descending
+    /// order. The id breaks ties, in the direction of the first field.
+    pub(in crate::promises) fn sorted(&self, object: usize, sort: Option<&str>, ids: &BTreeSet<String>) -> Vec<String> {
+        let key = |text: &str| match text.strip_prefix('-') {
+            Some(name) => (name.to_owned(), true),
+            None => (text.to_owned(), false),
+        };
+        let mut keys: Vec<(String, bool)> = sort.unwrap_or("-created_at").split(',').map(key).collect();
+        if keys.iter().all(|(name, _)| name != "id") {
+            let descends = keys[0].1;
+            keys.push(("id".to_owned(), descends));
+        }
+        let cell = |row: &Row, name: &String| {
+            let column = self.objects[object].columns.iter().find(|column| column.name == *name).expect("a column");
+            Cell::read(column.kind, &row.values[name]).expect("a value of the column's type")
+        };
+        let chosen = self.rows[object].iter().filter(|row| ids.contains(&row.id));
+        let mut rows: Vec<(Vec<Cell>, &String)> =
+            chosen.map(|row| (keys.iter().map(|(name, _)| cell(row, name)).collect(), &row.id)).collect();
+        rows.sort_by(|(one, _), (other, _)| {
+            let orders = keys.iter().zip(one.iter().zip(other)).map(|((_, descends), cells)| {
+                let order = match cells {
+                    (Cell::Null, Cell::Null) => Ordering::Equal,
+                    (Cell::Null, _) => Ordering::Greater,
+                    (_, Cell::Null) => Ordering::Less,
+                    (one, other) => one.order(other).expect("values that have an order"),
+                };
+                if *descends { order.reverse() } else { order }
+            });
+            orders.fold(Ordering::Equal, Ordering::then)
+        });
+        rows.into_iter().map(|(_, id)| id.clone()).collect()
     }
 }
 

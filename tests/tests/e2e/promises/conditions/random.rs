@@ -48,6 +48,22 @@ impl<'a> Generator<'a> {
         Value::Object(self.object(object, reader, 1, 0))
     }
 
+    /// A condition with one test of the rows that one relation leads to. The server has the most ways to find its rows.
+    pub(in crate::promises) fn leading(&mut self, object: usize, reader: &Reader) -> Value {
+        let world = self.world;
+        let Some(end) = self.random.choice(world.ends(object)) else { return self.modest(object, reader) };
+        self.is_large = false;
+        (self.leaves, self.steps) = (2, 0);
+        let column = pick(&mut self.random, &world.objects[end.object].columns);
+        let test = match column.kind != "json" && self.random.bool() {
+            // An index may lead to equal values.
+            true => Some((column.name.clone(), self.operand(end.object, column, reader, true))),
+            false => self.leaf(end.object, reader, 3),
+        };
+        let test: Map<String, Value> = test.into_iter().collect();
+        if end.is_single { json!({ end.key: test }) } else { json!({ end.key: { "some": test } }) }
+    }
+
     /// A condition that is small enough for a grant.
     pub(in crate::promises) fn policy(&mut self, object: usize, reader: &Reader) -> Value {
         self.is_large = false;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use super::model::{Column, Object, Reach, Reader, Relation, Row, Size, Verdict, World};
+use super::model::{Column, Everything, Object, Reach, Reader, Relation, Row, Size, Verdict, World};
 use super::random::Generator;
 use super::{shrink, worlds};
 
@@ -134,6 +134,55 @@ async fn a_condition_shrinks_to_what_is_wrong_with_it() {
     assert_eq!(smallest, json!({ "b": { "in": [2] } }));
 }
 
+#[test]
+fn noted_rows_are_the_related_rows() {
+    let mut related = 0;
+    for seed in WORLDS {
+        let (world, _) = worlds::world(seed);
+        let mut noted = world.clone();
+        noted.note_related();
+        for (object, rows) in world.rows.iter().enumerate() {
+            for (row, end) in rows.iter().flat_map(|row| world.ends(object).into_iter().map(move |end| (row, end))) {
+                let ids = |world: &World| -> Vec<String> {
+                    let rows = world.related(&Everything, &end, object, row);
+                    let mut ids: Vec<String> = rows.into_iter().map(|other| other.id.clone()).collect();
+                    ids.sort();
+                    ids
+                };
+                let expected = ids(&world);
+                assert_eq!(ids(&noted), expected, "seed {seed}, {end:?}");
+                related += expected.len();
+            }
+        }
+    }
+    assert!(related > 1000, "{related}");
+}
+
+#[test]
+fn rows_have_the_order_of_a_list() {
+    let columns = [("id", "text"), ("created_at", "datetime"), ("title", "text"), ("amount", "integer")];
+    let columns = columns.map(|(name, kind)| Column { name: name.to_owned(), kind }).into();
+    let row = |id: &str, day: usize, title: Value, amount: Value| {
+        let created_at = format!("2026-01-0{day}T00:00:00.000Z");
+        let values = json!({ "id": id, "created_at": created_at, "title": title, "amount": amount });
+        Row { id: id.to_owned(), maker: 0, values: values.as_object().expect("an object").clone() }
+    };
+    let rows = vec![row("a", 1, json!("Z"), json!(2)), row("b", 2, json!("a"), json!(null)), row("c", 2, json!(null), json!(2))];
+    let ids: BTreeSet<String> = rows.iter().map(|row| row.id.clone()).collect();
+    let objects = vec![Object { name: "task".to_owned(), columns }];
+    let world = World { objects, rows: vec![rows], ..World::default() };
+    for (sort, expected) in [
+        (None, ["c", "b", "a"]),
+        (Some("title"), ["a", "b", "c"]),
+        (Some("-title"), ["c", "b", "a"]),
+        (Some("amount"), ["a", "c", "b"]),
+        (Some("-amount"), ["b", "c", "a"]),
+        (Some("amount,-id"), ["c", "a", "b"]),
+    ] {
+        assert_eq!(world.sorted(0, sort, &ids), expected, "{sort:?}");
+    }
+}
+
 /// A small world: `task` with a project and tags, and `project`. The tests name rows by their titles.
 struct Small(World);
 
@@ -183,7 +232,7 @@ impl Small {
         let projects = vec![row("x", 0, json!({ "name": "x" })), row("y", 1, json!({ "name": null }))];
         let link = |source: &str, target: &str| (1, source.to_owned(), target.to_owned());
         let links = BTreeSet::from([link("one", "x"), link("one", "y"), link("two", "y")]);
-        let mut world = World { objects, relations, rows: vec![tasks, projects], links };
+        let mut world = World { objects, relations, rows: vec![tasks, projects], links, ..World::default() };
         // This test compares references as texts, so that it can use readable ids.
         world.objects[0].columns[5].kind = "text";
         Small(world)

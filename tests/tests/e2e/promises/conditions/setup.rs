@@ -8,6 +8,7 @@ use chrono::{DateTime, SecondsFormat};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
+use super::PAGE_ROWS;
 use super::cells::Cell;
 use super::model::{Column, Object, Reach, Reader, Relation, Row, World};
 use super::random::Generator;
@@ -15,6 +16,11 @@ use super::worlds::{self, NAMES, one_in, pick};
 
 /// The index of the built-in object `users` in a world on a server.
 const USERS: usize = NAMES.len();
+
+/// The number of parts in which the rows of an object are made, one after the other. So `created_at` has several values.
+const PARTS: usize = 6;
+/// The number of operations of one batch that link rows.
+const LINKINGS_AT_ONCE: usize = 500;
 
 /// The types whose digits this process loses when it reads JSON.
 const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
@@ -55,8 +61,8 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
 }
 
 /// Makes a world on a server. Returns the world with the values that the server has given, and the callers.
-pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
-    let (mut world, definitions) = worlds::world(seed);
+pub(super) async fn build(server: &Server, seed: u64, is_large: bool) -> (World, Vec<Caller>) {
+    let (mut world, definitions) = if is_large { worlds::large_world(seed) } else { worlds::world(seed) };
     let admin = server.admin().await;
     let installed = admin.install("", test_block("parity").await).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
@@ -92,6 +98,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
     assert_eq!(narrowed.status, 200, "{}", narrowed.text);
     read_back(&admin, &mut world, &users).await;
     add_users(&admin, &mut world, &users).await;
+    world.note_related();
 
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
     let now = DateTime::from_timestamp_millis(since_1970.as_millis() as i64).expect("a time that is a datetime");
@@ -150,44 +157,74 @@ async fn add_users(admin: &Admin<'_>, world: &mut World, users: &[String]) {
     world.objects.push(Object { name: "users".to_owned(), columns: columns.into() });
 }
 
-/// Creates the rows with their ids, each by its maker. Then sets their references.
+/// Runs operations as one batch, and returns their results.
+async fn batch(server: &Server, token: &str, operations: &[Value]) -> Vec<Value> {
+    if operations.is_empty() {
+        return Vec::new();
+    }
+    let sent = json!({ "operations": operations });
+    let done = server.call_as(Some(token), "POST", "/api/v1/batch", Some(sent)).await;
+    assert_eq!(done.status, 200, "{operations:?}: {}", done.text);
+    done.data().as_array().expect("results").clone()
+}
+
+/// Creates the rows with their ids, each by its maker. Then sets their references, and makes their links.
 async fn make_rows(server: &Server, world: &World, tokens: &[String]) {
     for (object, rows) in world.objects.iter().zip(&world.rows) {
-        for row in rows {
-            let is_own = |name: &str| name == "id" || name.starts_with("f_");
-            let record: Map<String, Value> = row.values.clone().into_iter().filter(|(name, _)| is_own(name)).collect();
-            let path = format!("/api/v1/data/{}?on_conflict=id", object.name);
-            let made = server.call_as(Some(&tokens[row.maker]), "POST", &path, Some(Value::Object(record))).await;
-            assert_eq!(made.status, 201, "{:?}: {}", row.values, made.text);
+        for some in rows.chunks(rows.len().div_ceil(PARTS)) {
+            for (maker, token) in tokens.iter().enumerate() {
+                let created = some.iter().filter(|row| row.maker == maker).map(|row| {
+                    let is_own = |name: &str| name == "id" || name.starts_with("f_");
+                    let record: Map<String, Value> = row.values.clone().into_iter().filter(|(name, _)| is_own(name)).collect();
+                    json!({ "op": "upsert", "object": object.name, "values": record, "onConflict": ["id"] })
+                });
+                batch(server, token, &created.collect::<Vec<_>>()).await;
+            }
         }
     }
     for (object, rows) in world.objects.iter().zip(&world.rows) {
-        for row in rows {
-            let is_reference = |name: &str, value: &Value| name.ends_with("_id") && !value.is_null();
-            let references: Map<String, Value> =
-                row.values.clone().into_iter().filter(|(name, value)| is_reference(name, value)).collect();
-            let path = format!("/api/v1/data/{}/{}", object.name, row.id);
-            let changed = server.call_as(Some(&tokens[row.maker]), "PATCH", &path, Some(Value::Object(references))).await;
-            assert_eq!(changed.status, 200, "{:?}: {}", row.values, changed.text);
+        for (maker, token) in tokens.iter().enumerate() {
+            let changed = rows.iter().filter(|row| row.maker == maker).filter_map(|row| {
+                let is_reference = |name: &str, value: &Value| name.ends_with("_id") && !value.is_null();
+                let references: Map<String, Value> =
+                    row.values.clone().into_iter().filter(|(name, value)| is_reference(name, value)).collect();
+                let change = json!({ "op": "update", "object": object.name, "id": row.id, "values": references });
+                (!references.is_empty()).then_some(change)
+            });
+            batch(server, token, &changed.collect::<Vec<_>>()).await;
         }
     }
     let mut targets: BTreeMap<(usize, &String), Vec<&String>> = BTreeMap::new();
     for (relation, source, target) in &world.links {
         targets.entry((*relation, source)).or_default().push(target);
     }
-    for ((relation, source), targets) in targets {
-        let relation = &world.relations[relation];
-        let path = format!("/api/v1/data/{}/{source}/links/{}", world.objects[relation.source].name, relation.name);
-        let linked = server.call_as(Some(&tokens[0]), "POST", &path, Some(json!({ "ids": targets }))).await;
-        assert_eq!(linked.data()["added"], targets.len(), "{}", linked.text);
+    let linked = targets.iter().map(|((relation, source), targets)| {
+        let relation = &world.relations[*relation];
+        let object = &world.objects[relation.source].name;
+        json!({ "op": "link", "object": object, "id": source, "relation": relation.name, "ids": targets })
+    });
+    for operations in linked.collect::<Vec<_>>().chunks(LINKINGS_AT_ONCE) {
+        let results = batch(server, &tokens[0], operations).await;
+        assert_eq!(results.len(), operations.len());
+        for (operation, result) in operations.iter().zip(results) {
+            assert_eq!(result["data"]["added"], operation["ids"].as_array().map_or(0, Vec::len), "{operation}: {result}");
+        }
     }
 }
 
 /// Copies the server's values into the rows, and asserts that the server has kept the values that it got.
 async fn read_back(admin: &Admin<'_>, world: &mut World, users: &[String]) {
     for (object, rows) in world.objects.iter().zip(&mut world.rows) {
-        let shown = admin.get(&format!("/api/v1/data/{}?pageSize=100", object.name)).await.data();
-        let shown = shown.as_array().expect("records");
+        let mut shown: Vec<Value> = Vec::new();
+        loop {
+            let path = format!("/api/v1/data/{}?limit={PAGE_ROWS}&offset={}", object.name, shown.len());
+            let page = admin.get(&path).await.data().as_array().expect("records").clone();
+            let is_last = page.len() < PAGE_ROWS;
+            shown.extend(page);
+            if is_last {
+                break;
+            }
+        }
         assert_eq!(shown.len(), rows.len());
         for row in rows {
             let record = shown.iter().find(|record| record["id"] == row.id.as_str()).expect("the record");

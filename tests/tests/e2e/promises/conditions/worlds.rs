@@ -34,6 +34,9 @@ const KINDS_OF_OTHERS: usize = 8;
 const KINDS_OF_ALL: usize = 3;
 /// The number of rows of an object. One page of a list shows all of them.
 const ROWS: std::ops::Range<usize> = 18..30;
+/// The number of rows of the large object of a large world. The first rows in the order of a page, which the server judges first
+/// on SQLite and on Postgres, are less than half of them.
+const ROWS_OF_LARGE: usize = 600;
 
 pub(in crate::promises) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
 pub(in crate::promises) const WORDS: [&str; 38] = [
@@ -138,8 +141,8 @@ pub(in crate::promises) fn value(random: &mut Rng, kind: &str, scale: usize) -> 
     }
 }
 
-/// Objects with their fields, both as definitions and as columns.
-fn objects(random: &mut Rng) -> (Vec<Object>, Vec<Value>) {
+/// Objects with their fields, both as definitions and as columns. One field in `indexed_one_in` has an index.
+fn objects(random: &mut Rng, indexed_one_in: usize) -> (Vec<Object>, Vec<Value>) {
     let mut objects = Vec::new();
     let mut definitions = Vec::new();
     for (place, name) in NAMES.iter().enumerate() {
@@ -157,7 +160,7 @@ fn objects(random: &mut Rng) -> (Vec<Object>, Vec<Value>) {
             if kind == "decimal" {
                 field["scale"] = json!(random.u8(0..9));
             }
-            if !matches!(kind, "json" | "multi_enum") && one_in(random, 4) {
+            if !matches!(kind, "json" | "multi_enum") && one_in(random, indexed_one_in) {
                 field["indexed"] = json!(true);
             }
             columns.push(Column { name, kind: KINDS.iter().find(|known| **known == kind).expect("a known type") });
@@ -204,13 +207,34 @@ fn id(random: &mut Rng) -> String {
 
 /// A world with the definitions of its objects. The rows have all values except those that the server sets.
 pub(in crate::promises) fn world(seed: u64) -> (World, Vec<Value>) {
+    random_world(seed, false)
+}
+
+/// A world in which one object has many rows ([`large_object`]), and more fields have indexes. So the server finds the rows of a
+/// page in more ways.
+pub(in crate::promises) fn large_world(seed: u64) -> (World, Vec<Value>) {
+    random_world(seed, true)
+}
+
+/// The object of a large world that has many rows. Some relations lead from it, and others to it.
+pub(in crate::promises) fn large_object(world: &World) -> usize {
+    large_among(&world.relations)
+}
+
+fn large_among(relations: &[Relation]) -> usize {
+    relations[0].source
+}
+
+fn random_world(seed: u64, is_large: bool) -> (World, Vec<Value>) {
     let mut random = Rng::with_seed(seed);
-    let (mut objects, definitions) = objects(&mut random);
+    let (mut objects, definitions) = objects(&mut random, if is_large { 2 } else { 4 });
     let relations = relations(&mut random);
+    let large = is_large.then(|| large_among(&relations));
     let mut rows = Vec::new();
-    for (object, definition) in objects.iter().zip(&definitions) {
+    for (place, (object, definition)) in objects.iter().zip(&definitions).enumerate() {
         let mut of_object = Vec::new();
-        for _ in 0..random.usize(ROWS) {
+        let count = if large == Some(place) { ROWS_OF_LARGE } else { random.usize(ROWS) };
+        for _ in 0..count {
             let id = id(&mut random);
             let mut values = Map::from_iter([("id".to_owned(), json!(id))]);
             for (column, field) in object.columns.iter().zip(definition["fields"].as_array().expect("fields")) {
