@@ -23,7 +23,7 @@ export function asCurl({ method, path, body }: CopyAsProps["request"], origin = 
   return lines.join(" \\\n");
 }
 
-/** The text of a body as an expression of JavaScript. A number that a double cannot represent exactly has its digits only in a text. */
+/** The text of a body as an expression of JavaScript. If JavaScript would round a number of the body, this is its JSON text. */
 function bodyExpression(body: unknown): string {
   const text = printJson(body);
   const isExact = JSON.stringify(JSON.parse(text)) === text;

@@ -37,7 +37,7 @@ const CASES: usize = 4_000;
 const CASES_LARGE: usize = 1_000;
 /// The number of seeds in the gate. Each gets the same number of requests.
 const SEEDS: u64 = 4;
-/// One seed in this number, the last of them, makes a large world.
+/// Of this many seeds in a row, the last one makes a large world.
 const LARGE_ONE_IN: u64 = 4;
 /// With fewer conditions than this, the random numbers decide how many of them each surface gets.
 const CASES_TELLING: usize = 200;
@@ -579,6 +579,8 @@ struct Tally {
     hidden: usize,
     /// The number of conditions that found more rows than a page of [`Surface::RestShort`] has.
     cut: usize,
+    /// The number of conditions in large worlds.
+    large: usize,
     /// The number of conditions that found more rows than fit on any page.
     wide: usize,
 }
@@ -713,6 +715,7 @@ impl Run<'_> {
         }
         let expected = of_lists.verdict;
         tally.asked += 1;
+        tally.large += usize::from(self.large.is_some());
         match &expected {
             Verdict::Forbidden => tally.forbidden += 1,
             Verdict::Found(ids) => {
@@ -770,9 +773,9 @@ on_both_engines! {
         }
         eprintln!("{engine:?}: {} requests with {} conditions, {:?}", tally.requests(), tally.asked, tally.requests);
         assert!(tally.requests() >= needed || only.is_some() || cases.is_some(), "{} requests of {needed}", tally.requests());
-        let Tally { asked, telling, forbidden, hidden, cut, wide, .. } = tally;
+        let Tally { asked, telling, forbidden, hidden, cut, large, wide, .. } = tally;
         // A single seed need not make a large world.
-        let is_long_enough = cut * 20 > asked && (wide * 100 > asked || only.is_some());
+        let is_long_enough = cut * 20 > asked && (wide * 20 > large || only.is_some());
         let is_telling = telling * 3 > asked && forbidden * 40 > asked && hidden * 40 > asked && is_long_enough;
         assert!((is_telling && tally.neglected().is_empty()) || asked < CASES_TELLING, "{tally:?}, {:?}", tally.neglected());
     }
