@@ -323,7 +323,8 @@ impl App {
     /// Adopts a block as it is now. This is also consent to everything that its manifest asks for.
     ///
     /// # Errors
-    /// `not_found`. `forbidden` if the block has rights that the caller lacks.
+    /// `not_found`. `forbidden` if the block has rights that the caller lacks, or if somebody else made it and the caller's rights
+    /// would cut it.
     pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;

@@ -1,5 +1,6 @@
 //! Sign-up, sign-in, sign-out, and what callers may do by their roles.
 
+pub(crate) mod adoption;
 pub(crate) mod audit;
 pub(crate) mod better_auth;
 pub(crate) mod bootstrap;

@@ -20,7 +20,9 @@
 //!    lacks a right that the thing needs, the code that notices this calls [`suspend`] with `SuspensionReason::RightsLost`. It
 //!    calls [`Connection::end_suspension`] when the maker has the right again. `SuspensionAnswer` shows it.
 //! 5. **Adopt.** [`App::require_carried`] requires that a caller has the rights that the thing needs. Then
-//!    `Connection::set_maker` makes the caller its maker, which ends its suspension.
+//!    `Connection::set_maker` makes the caller its maker, which ends its suspension. From then on the thing does what this maker
+//!    may do. So if the thing could do less without anybody noticing, somebody else than its maker ([`Caller::has_made`]) needs
+//!    its rights without a condition.
 //!
 //! For 4 and 5 each kind implements [`ActsLater`](crate::state::acts_later::ActsLater) in its own file.
 
@@ -75,6 +77,12 @@ impl Caller {
             None if self.rights().is_unrestricted() => Maker::default(),
             None => Maker::public(),
         }
+    }
+
+    /// Whether the caller made the things of `maker`, or is the person for whom an API key made them. A key is not this person,
+    /// because it may have fewer rights: it made only what it made itself.
+    pub(crate) fn has_made(&self, maker: &Maker) -> bool {
+        self.maker() == *maker || maker.user_id.as_deref().is_some_and(|user_id| self.is_session_of(user_id))
     }
 
     /// The caller's own rights. For a block, these are the rights that it was granted for itself.

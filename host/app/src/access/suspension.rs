@@ -169,8 +169,9 @@ impl App {
     /// block's webhooks and subscriptions are adopted with it.
     ///
     /// # Errors
-    /// `not_found`. `forbidden` if the thing needs a right that the caller lacks; then nothing changes. `conflict` if a block
-    /// declared the thing, or if it is a task of the service.
+    /// `not_found`. `forbidden` if the thing needs a right that the caller lacks, or if somebody else made it and it would do less
+    /// with the rights of the caller; then nothing changes. `conflict` if a block declared the thing, or if it is a task of the
+    /// service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: ThingKind, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };

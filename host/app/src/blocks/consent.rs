@@ -3,7 +3,7 @@
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
-use blockbase_store::{Connection, Thing, ThingKind};
+use blockbase_store::{Connection, Maker, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::state::acts_later::{ActsLater, SuspensionCheck};
 use crate::state::block_types::manifest_place;
 use crate::state::manifest::{DataPermission, Manifest, Rbac, Reuse, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::persist_config::PERSIST_EVENT;
-use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};
+use crate::state::routing::{LOG_EVENT, is_built_in, may_change_stored, may_subscribe};
 use blockbase_query::Action;
 
 /// What a version of a block asks for in addition to the installed one. A list is empty if there is nothing new.
@@ -133,10 +133,15 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
     let sends = |known: &WebhookDeclaration, asked: &WebhookDeclaration| {
         known.url == asked.url && asked.topics.iter().all(|topic| known.topics.contains(topic))
     };
+    // A webhook keeps its secret by its name. So another URL for this name is new, also if another webhook already has this URL.
+    let is_agreed = |asked: &WebhookDeclaration| match installed.webhooks.iter().find(|known| known.name == asked.name) {
+        Some(known) => sends(known, asked),
+        None => installed.webhooks.iter().any(|known| sends(known, asked)),
+    };
     let webhooks = asked
         .webhooks
         .iter()
-        .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
+        .filter(|asked| !is_agreed(asked))
         .map(|asked| NewReceiver { name: asked.name.clone(), url: asked.url.clone(), topics: asked.topics.clone() })
         .collect();
     // Callers who may call the block, besides those who may call all blocks anyway.
@@ -209,7 +214,8 @@ impl ActsLater for MadeBlocks {
             let manifest: Manifest = manifest_place(id).decides(&row.manifest)?;
             let registry = app.registry_in(connection).await?;
             app.check_consent(&registry, caller, &manifest)?;
-            app.check_subscriptions(caller, &manifest)
+            app.check_subscriptions(caller, &manifest)?;
+            app.check_takeover(&registry, caller, &row.maker, &manifest)
         })
     }
 
@@ -282,6 +288,44 @@ impl App {
             }
             if !held.covers(&given) {
                 return Err(not_held(&permission.resource));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the caller may become the maker of a block that `maker` made, by adopting it or by installing another version.
+    /// From then on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must
+    /// not get fewer events or reach fewer rows for this reason, because nobody would notice. `manifest` says what the block does
+    /// then.
+    ///
+    /// # Errors
+    /// `forbidden`, which names the object that the caller reaches only in part.
+    pub(crate) fn check_takeover(&self, registry: &Registry, caller: &Caller, maker: &Maker, manifest: &Manifest) -> Result<()> {
+        if !self.settings.require_auth || caller.has_made(maker) {
+            return Ok(());
+        }
+        for declared in &manifest.subscriptions {
+            let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));
+            may_change_stored(caller, &declared.event, maker).map_err(within)?;
+        }
+        for declared in &manifest.webhooks {
+            let within = |error: Error| error.within(format_args!("Webhook `{}`", declared.name));
+            declared.topics.iter().try_for_each(|topic| may_change_stored(caller, topic, maker)).map_err(within)?;
+        }
+        let grant_context = self.grant_context(registry);
+        let held = caller.rights().with_meaning(&grant_context);
+        for permission in manifest.permissions.data.iter().filter(|permission| permission.run_as.is_some()) {
+            let grant = permission.grant();
+            let Some(asked) = grant_context.given_by(&grant) else { continue };
+            // In the maker's grants, `own` means the rows of the block's caller, but variables stand for the maker.
+            let for_everybody = Grant { row_policy: asked.row_policy, ..asked.as_ref().clone().for_all() };
+            if held.covers(&asked) && !held.covers(&for_everybody) {
+                let message = format!(
+                    "Somebody else made this block, and your permissions on `{}` depend on who you are. The block would reach only \
+                     your rows, whoever calls it. Somebody with the permission for all rows has to do this.",
+                    permission.resource
+                );
+                return Err(Error::new(Code::Forbidden, message));
             }
         }
         Ok(())
@@ -397,6 +441,13 @@ mod tests {
         );
         let webhook = |url: &str| json!({ "webhooks": [{ "name": "w", "url": url, "topics": ["data.#"] }] });
         assert_eq!(asks(webhook("https://a.example/"), webhook("https://b.example/")), ["webhooks"]);
+        // With the secret of `w`, the server would sign what it sends to the receiver of `v`.
+        let named = |name: &str, url: &str| json!({ "name": name, "url": url, "topics": ["data.#"] });
+        let webhooks = |one: &str, two: &str| json!({ "webhooks": [named("w", one), named("v", two)] });
+        let (a, b) = ("https://a.example/", "https://b.example/");
+        assert_eq!(asks(webhooks(a, b), webhooks(b, a)), ["webhooks"]);
+        assert!(asks(webhooks(a, b), webhook(a)).is_empty());
+        assert!(asks(webhook(a), json!({ "webhooks": [named("renamed", a)] })).is_empty());
         assert_eq!(asks(json!({}), json!({ "hooks": [{ "name": "h" }] })), ["hooks"]);
         let action = |rbac: Value| json!({ "actions": [{ "name": "x", "rbac": rbac }] });
         let read = json!({ "resource": "task", "action": "read" });

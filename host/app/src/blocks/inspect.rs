@@ -169,9 +169,11 @@ impl App {
                 })
             })
             .await?;
-        let checks: [Result<()>; 7] = [
+        let replaced = present.filter(|present| present.digest != digest);
+        let checks: [Result<()>; 8] = [
             self.check_consent(&self.registry(), caller, manifest),
             self.check_subscriptions(caller, manifest),
+            replaced.map_or(Ok(()), |replaced| self.check_takeover(&self.registry(), caller, &replaced.maker, manifest)),
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),
             check_secrets(caller, manifest, present),

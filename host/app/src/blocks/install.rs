@@ -121,7 +121,8 @@ impl App {
     ///
     /// # Errors
     /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`. `forbidden` if the block asks for rights that the
-    /// installer lacks. `conflict` if `consent` is of something else.
+    /// installer lacks, or if somebody else made the block and the installer's rights would cut it. `conflict` if `consent` is of
+    /// something else.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         // This check comes before the compilation, because the file may have arrived slowly and the caller may have lost rights
         // meanwhile.
@@ -151,7 +152,8 @@ impl App {
             Some(same) => Manifest { permissions: same.manifest.permissions.clone(), ..manifest },
             None => self.stored_manifest(caller, manifest)?,
         };
-        self.check_grantable(caller, &manifest)?;
+        // An upgrade to the file that is already active changes nothing, so nobody takes the block over.
+        self.check_grantable(caller, &manifest, present.as_deref().filter(|_| same.is_none()))?;
         check_secrets(caller, &manifest, present.as_deref())?;
         if let Some(consent) = &options.consent {
             check_consent_to(&registry, &manifest, consent)?;
@@ -202,7 +204,8 @@ impl App {
     /// Makes the version before the present one active again. The present version is kept until the next upgrade.
     ///
     /// # Errors
-    /// `conflict` if there is no earlier version. `forbidden` if that version asks for rights that the caller lacks.
+    /// `conflict` if there is no earlier version. `forbidden` if that version asks for rights that the caller lacks, or if somebody
+    /// else made the block and the caller's rights would cut it.
     pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;
@@ -219,7 +222,7 @@ impl App {
         // Objects and fields may have other names than when that version was installed.
         manifest.permissions.data = self.asked_again(&self.stored_manifest_of(name, version).await?)?;
         let manifest = self.stored_manifest(caller, manifest)?;
-        self.check_grantable(caller, &manifest)?;
+        self.check_grantable(caller, &manifest, Some(&present))?;
         check_secrets(caller, &manifest, Some(&present))?;
         let change = self.change(caller, manifest, digest, None, Some(&present), schema)?;
         Ok(self.apply(caller, change).await?.0)
@@ -237,12 +240,17 @@ impl App {
         manifest_place(block).decides(&text)
     }
 
-    /// Checks that the caller may grant what the manifest asks for, and that the block's requirements are installed.
-    fn check_grantable(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
-        self.check_consent(&self.registry(), caller, manifest)?;
+    /// Checks that the caller may grant what the manifest asks for, and may take over the block that the version replaces. Checks
+    /// that the block's requirements are installed.
+    fn check_grantable(&self, caller: &Caller, manifest: &Manifest, replaced: Option<&InstalledBlock>) -> Result<()> {
+        let registry = self.registry();
+        self.check_consent(&registry, caller, manifest)?;
         self.check_subscriptions(caller, manifest)?;
+        if let Some(replaced) = replaced {
+            self.check_takeover(&registry, caller, &replaced.maker, manifest)?;
+        }
         self.check_requirements(manifest)?;
-        check_actions(manifest, &self.registry(), &self.blocks.read())
+        check_actions(manifest, &registry, &self.blocks.read())
     }
 
     /// Everything that has to be stored to make a version active.
@@ -360,9 +368,12 @@ impl App {
         if let Some(file) = change.file.take() {
             change.file = Some(self.file_to_store(&change.manifest, &change.digest, file).await?);
         }
+        let (app, acting) = (Arc::clone(self), caller.clone());
         let report = self
             .store
-            .write(self.by(caller), move |connection| Box::pin(async move { store_change(connection, change).await }))
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move { store_change(connection, &app, &acting, change).await })
+            })
             .await?;
         self.refresh().await?;
         self.group_gone.notify_one();
@@ -437,7 +448,7 @@ fn group_exists(consumer: &str) -> Error {
     Error::new(Code::Conflict, format!("The block declares the consumer group `{consumer}`, which there is already."))
 }
 
-async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<ReportedWebhook>> {
+async fn store_change(connection: &mut Connection, app: &App, caller: &Caller, change: Change) -> Result<Vec<ReportedWebhook>> {
     let Change {
         manifest,
         digest,
@@ -469,6 +480,11 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     check_replaced(&installed, &name, &replaces)?;
     check_beside_others(&manifest, &required, &installed, &connection.subscriptions().await?)?;
     let before = installed.into_iter().find(|block| block.name == name);
+    if let Some(block) = &before {
+        // Somebody else may have adopted the block since the change was checked.
+        let registry = app.registry_in(connection).await?;
+        app.check_takeover(&registry, caller, &block.maker, &manifest)?;
+    }
     let action = match (&before, &file) {
         (None, _) => AuditAction::Install,
         (Some(_), Some(_)) => AuditAction::Upgrade,

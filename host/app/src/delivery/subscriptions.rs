@@ -18,7 +18,7 @@ use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::delivery::retries::MAIL_KEPT_MS;
 use crate::outbox::audit::{Act, AuditAction};
-use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
+use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, suspension_checks};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
     BUILT_IN_HANDLERS, MAIL_CONSUMER, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_act_on, may_change_stored,
@@ -126,6 +126,27 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     }
 }
 
+/// Requires the rights that a caller needs to become the maker of a stored subscription. If somebody else made it, these are the
+/// rights for a change: with fewer rights than its maker has, its group would get less, and nobody would notice.
+///
+/// # Errors
+/// `forbidden`, which names the right that the caller lacks.
+fn may_adopt(app: &App, caller: &Caller, row: &SubscriptionRow) -> Result<()> {
+    match caller.has_made(&row.maker) {
+        true => row.needs(app, caller),
+        false => may_change(caller, row),
+    }
+}
+
+/// Requires the rights that a change of a stored subscription needs.
+///
+/// # Errors
+/// `forbidden`, which names the right that the caller lacks.
+fn may_change(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
+    may_act(caller, row)?;
+    may_change_stored(caller, &row.topic, &row.maker)
+}
+
 impl StoredThing for SubscriptionRow {
     fn id(&self) -> &str {
         &self.consumer
@@ -139,7 +160,7 @@ impl StoredThing for SubscriptionRow {
         self.suspension
     }
 
-    /// The rights that the maker needs, or a caller who is about to become the maker.
+    /// The rights that the maker needs.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &SubscriptionRow { maker: caller.maker(), ..self.clone() })
     }
@@ -164,7 +185,7 @@ impl ActsLater for MadeSubscriptions {
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { carried(connection.subscription(id).await?, app, caller) })
+        Box::pin(async move { connection.subscription(id).await?.map_or(Ok(()), |row| may_adopt(app, caller, &row)) })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
@@ -203,7 +224,8 @@ impl App {
     /// Adopts a subscription as it is now.
     ///
     /// # Errors
-    /// `not_found`. `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
+    /// `not_found`. `forbidden` if the subscription needs rights that the caller lacks, or if somebody else made it and the caller
+    /// reads only a part of its object. `conflict` if a block declared it.
     pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         self.adopt(caller, ThingKind::Subscription, consumer).await?;
@@ -297,8 +319,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
-                    may_act(&caller, &row)?;
-                    may_change_stored(&caller, &row.topic, &row.maker)?;
+                    may_change(&caller, &row)?;
                     if !connection.delete_subscription(&consumer).await? {
                         return Err(Error::new(Code::Conflict, "This subscription is deleted with the block that declared it."));
                     }

@@ -26,7 +26,7 @@ use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::WithWarnings;
 use crate::outbox::audit::{Act, AuditAction};
-use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, carried, suspension_checks};
+use crate::state::acts_later::{ActsLater, StoredThing, SuspensionCheck, suspension_checks};
 use crate::state::block_types::manifest_place;
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
@@ -137,6 +137,18 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     patterns.try_for_each(|pattern| may_act_on(caller, &pattern, &row.maker))
 }
 
+/// Requires the rights that a caller needs to become the maker of a stored webhook. If somebody else made it, these are the rights
+/// for a change: with fewer rights than its maker has, it would send less, and nobody would notice.
+///
+/// # Errors
+/// `forbidden`, which names what the caller cannot read.
+fn may_adopt(app: &App, caller: &Caller, row: &WebhookRow) -> Result<()> {
+    match caller.has_made(&row.maker) {
+        true => row.needs(app, caller),
+        false => may_change(caller, row),
+    }
+}
+
 /// Requires the rights that a change of a stored webhook needs.
 ///
 /// # Errors
@@ -162,7 +174,7 @@ impl StoredThing for WebhookRow {
         self.suspension
     }
 
-    /// The rights that the maker needs, or a caller who is about to become the maker.
+    /// The rights that the maker needs.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &WebhookRow { maker: caller.maker(), ..self.clone() })
     }
@@ -187,7 +199,7 @@ impl ActsLater for MadeWebhooks {
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { carried(connection.held_webhook(id).await?, app, caller) })
+        Box::pin(async move { connection.held_webhook(id).await?.map_or(Ok(()), |row| may_adopt(app, caller, &row)) })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
@@ -421,7 +433,8 @@ impl App {
     /// Adopts a webhook as it is now.
     ///
     /// # Errors
-    /// `not_found`. `forbidden` if the webhook needs rights that the caller lacks. `conflict` if a block declared it.
+    /// `not_found`. `forbidden` if the webhook needs rights that the caller lacks, or if somebody else made it and the caller reads
+    /// only a part of its objects. `conflict` if a block declared it.
     pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
         self.adopt(caller, ThingKind::Webhook, id).await?;

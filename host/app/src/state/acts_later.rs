@@ -17,8 +17,8 @@ pub(crate) trait ActsLater: Send + Sync {
     /// All things of the kind that have a maker and are checked one by one.
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<SuspensionCheck>>>;
 
-    /// Requires from the caller the rights that a thing needs, so that the caller can become its maker. A deleted thing needs no
-    /// rights.
+    /// Requires from the caller the rights that they need to become the maker of a thing: those that the thing needs, and perhaps
+    /// more if somebody else made it. A deleted thing needs no rights.
     ///
     /// # Errors
     /// `forbidden`.
@@ -73,14 +73,6 @@ pub(crate) fn suspension_checks<T: StoredThing>(rows: Vec<T>) -> Vec<SuspensionC
         needs: Box::new(move |app, _, maker| row.needs(app, maker)),
     })
     .collect()
-}
-
-/// Implements [`ActsLater::carried`] for kinds whose makers and adopters need the same rights. A deleted thing needs no rights.
-///
-/// # Errors
-/// `forbidden`.
-pub(crate) fn carried<T: StoredThing>(row: Option<T>, app: &App, caller: &Caller) -> Result<()> {
-    row.map_or(Ok(()), |row| row.needs(app, caller))
 }
 
 impl App {

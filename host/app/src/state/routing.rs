@@ -323,15 +323,27 @@ pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<(
 }
 
 /// Requires the same from a caller who acts on a thing that `maker` made. The rights of the maker decide about its deliveries, so
-/// other callers need read on every record.
+/// other callers need read on every record, with all fields.
 ///
 /// # Errors
 /// `forbidden`.
 pub(crate) fn may_act_on(caller: &Caller, pattern: &TopicPattern, maker: &Maker) -> Result<()> {
     match pattern.reach() {
-        Reach::Object(object) if caller.maker() != *maker => caller.require(object, Action::Read),
+        Reach::Object(object) if caller.maker() != *maker => match caller.reads(object) {
+            Some(decision) if !decision.is_all() && caller.is_known() => Err(reads_a_part(object)),
+            _ => caller.require(object, Action::Read),
+        },
         _ => may_subscribe(caller, pattern),
     }
+}
+
+/// The refusal to act on what somebody else made, for a caller who reads only a part of the object.
+fn reads_a_part(object: &str) -> Error {
+    let message = format!(
+        "You may read only some records or fields of `{object}`. Somebody else made this, so you need the permission to read all \
+         records of `{object}`, with all fields."
+    );
+    Error::new(Code::Forbidden, message)
 }
 
 /// Requires read on the events of a stored pattern from a caller who changes its webhook or subscription. If this server cannot

@@ -290,7 +290,12 @@ pub(crate) fn describe(paths: &mut Paths) {
     let install = operation("install", "Install a block")
         .parameters([
             dry_run,
-            query_parameter("upgrade", "Whether to replace the version that is installed.", json!({ "type": "boolean" })),
+            query_parameter(
+                "upgrade",
+                "Whether to replace the version that is installed. If somebody else made the block, the caller needs the rights \
+                    for adopting the new version.",
+                json!({ "type": "boolean" }),
+            ),
             query_parameter(
                 "allowNewPermissions",
                 "Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 \
@@ -346,6 +351,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("delete", base, uninstall);
 
     let rollback = operation("rollback", "Go back to the previous version of a block")
+        .describe("Needs the same rights as an upgrade to that version.")
         .parameter(block())
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
@@ -353,8 +359,9 @@ pub(crate) fn describe(paths: &mut Paths) {
     let adopt = operation("adopt", "Consent to the rights of a block")
         .describe(
             "From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on \
-            `blocks` and every permission that the block's manifest asks for. Otherwise the response is 403, and nothing \
-            changes.",
+            `blocks` and every permission that the block's manifest asks for. If somebody else made the block, the caller also \
+            needs to read all records of the objects in its topics, and permissions that do not depend on who the caller is. \
+            Otherwise the response is 403, and nothing changes.",
         )
         .parameter(block())
         .problems(&[400, 404, 409])

@@ -521,6 +521,54 @@ on_both_engines! {
         assert_eq!(refusal(&both, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
     }
 
+    async fn nobody_takes_over_a_block_whose_callers_would_reach_less(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let tasks = |more: Value| {
+            let mut grant = json!({ "resource": "task", "actions": ["read"] });
+            grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            grant
+        };
+        let (mine, own) = (json!({ "where": { "assignee": "$user.id" } }), json!({ "rowPolicy": "own" }));
+        let manages = json!({ "resource": "blocks", "actions": ["manage"] });
+        role(&admin, "lead", json!([manages, tasks(mine.clone())])).await;
+        role(&admin, "owner", json!([manages, tasks(own.clone())])).await;
+        let calls = json!({ "resource": "reach:run", "actions": ["read"] });
+        role(&admin, "worker", json!([calls, { "resource": "task", "actions": ["create", "read"] }])).await;
+        let (lead, lead_id) = user(&admin, "lead", Some("lead")).await;
+        let (owner, _) = user(&admin, "owner", Some("owner")).await;
+        let (ann, ann_id) = user(&admin, "ann", Some("worker")).await;
+        for (title, assignee) in [("a", &ann_id), ("b", &lead_id)] {
+            admin.make("task", json!({ "title": title, "assignee": assignee })).await;
+        }
+        let asked = |more: &Value| {
+            let mut grant = tasks(more.clone());
+            grant["as"] = json!("caller");
+            json!([grant])
+        };
+        assert_eq!(installed(&admin, "", asked(&mine)).await.status, 201);
+        // With the maker's `$user`, every other caller would reach nothing.
+        let next = version("1.1.0", asked(&mine)).await;
+        for refused in [
+            lead.post("/api/v1/blocks/reach/adopt", json!({})).await,
+            lead.install("?upgrade=true&dryRun=true", next.clone()).await,
+            lead.install("?upgrade=true", next.clone()).await,
+        ] {
+            let refused = refused.expect_error(403, "forbidden");
+            assert!(refused["message"].as_str().unwrap().contains("Somebody else made this block"), "{refused}");
+        }
+        assert_eq!(titles(&ann).await, ["a"]);
+        assert_eq!(admin.install("?upgrade=true", next).await.status, 200);
+
+        // `own` means the rows of the caller, whoever made the block.
+        let other = admin.install("?upgrade=true&allowNewPermissions=true", version("1.2.0", asked(&own)).await).await;
+        assert_eq!(other.status, 200, "{}", other.text);
+        let adopted = owner.post("/api/v1/blocks/reach/adopt", json!({})).await;
+        assert_eq!(adopted.status, 200, "{}", adopted.text);
+        ann.make("task", json!({ "title": "of ann" })).await;
+        assert_eq!(titles(&ann).await, ["of ann"]);
+    }
+
     async fn a_change_of_rights_or_of_the_schema_counts_at_the_next_call(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -286,8 +286,8 @@ pub(crate) fn describe(paths: &mut Paths) {
         .parameter(query_parameter(
             "handOverTo",
             "The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must \
-            have the rights that these things need. A caller who names another user needs `update` on `users`, and every right \
-            that the named user has.",
+            have the rights that adopting these things needs. A caller who names another user needs `update` on `users`, and every \
+            right that the named user has.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter(
