@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_grant_demands_what_no_row_can_meet() {
+    fn a_broken_grant_has_no_demands() {
         let grant = json!({ "resource": "task", "actions": ["manage"], "where": { "#1:9": 1 } });
         assert_eq!(demanded(&grant, Action::Read, Some("u")), None);
         // A broken list counts only for the actions that it limits.
