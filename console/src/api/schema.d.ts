@@ -1327,7 +1327,7 @@ export interface paths {
         put?: never;
         /**
          * Explain what a role allows on records
-         * @description Shows the grants of the role and of `public` that allow the action on the object, and the condition that they come to with the values of one user's variables. With `id`, also whether the record meets it. Needs read on `roles`, on `users` and on all records of the object.
+         * @description Shows the grants of the role and of `public` that allow the action on the object, and the condition that they come to with the values of one user's variables. With `id`, also whether the record meets it, and which parts of each grant's condition it does not meet. Needs read on `roles`, on `users` and on all records of the object.
          */
         post: operations["roles.explain"];
         delete?: never;
@@ -2993,11 +2993,44 @@ export interface components {
         /** @description The grants of a role that decide about an action on an object, and what they come to. */
         SvcExplanation: {
             /** @description The grants of the role and of `public` that allow the action on the object. */
-            grants: components["schemas"]["SvcGrant"][];
+            grants: components["schemas"]["SvcExplainedGrant"][];
             /** @description The condition that a record has to meet, with the values of the variables. `$user.roles` has the name of this role alone. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
             condition: JsonObject;
             /** @description Whether the record meets the condition. Null without `id`. */
             passes: boolean | null;
+        };
+        /** @description A grant, and whether the record passes it. */
+        SvcExplainedGrant: {
+            /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
+            resource: string;
+            /** @description `manage` includes all actions. */
+            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            /**
+             * @description `own`: only rows that the caller created.
+             * @enum {string|null}
+             */
+            rowPolicy?: "own" | null;
+            /** @description A condition on the rows that the grant reaches. `rowPolicy` and `where` are ANDed. */
+            where?: JsonObject | null;
+            /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
+            check?: JsonObject | null;
+            /** @description The fields that can be read and written in these rows. By default they are all fields. */
+            fields?: {
+                /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
+                read?: (string[] | {
+                    except: string[];
+                }) | null;
+                /** @description Fields that can be written. */
+                write?: (string[] | {
+                    except: string[];
+                }) | null;
+            } | null;
+            /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
+            readonly broken?: boolean;
+            /** @description Whether the record meets the condition of this grant. For `create`, this is its `check`. Null without `id`. False if the grant is broken for this action. */
+            passes: boolean | null;
+            /** @description The parts of the grant's condition that the record does not meet, with the values of the variables. A part that no record can meet is as the grant has it, with the names of the variables, because one of them may have no value for the user. Empty without `id`, if the record passes, and if the grant is broken. */
+            failing: JsonObject[];
         };
         /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */
         SvcManagedUser: {

@@ -21,6 +21,7 @@ export type Session = Pick<Schemas["SvcListedSession"], keyof Schemas["SvcListed
 export type Role = Schemas["SvcRole"];
 export type ExplainBody = paths["/api/v1/roles/{id}/explain"]["post"]["requestBody"]["content"]["application/json"];
 export type Explanation = Schemas["SvcExplanation"];
+export type ExplainedGrant = Schemas["SvcExplainedGrant"];
 export type EffectiveRights = Schemas["SvcRolePermissions"]["resources"][number];
 export type ApiKey = Schemas["SvcApiKey"];
 export type Suspension = NonNullable<ApiKey["suspended"]>;

@@ -23,7 +23,7 @@ pub use fields::{FieldList, Fields, Known, KnownObjects, Shapes};
 pub use grant::{Grant, RowPolicy};
 pub use permissions::Permissions;
 pub use reading::{Bounds, Reading, Where, read as read_condition};
-pub use rules::{Decision, GrantContext, Owners, Rule};
+pub use rules::{Decision, Demand, GrantContext, Owners, Rule};
 
 pub use crate::condition::{Scope, Seen};
 

@@ -26,9 +26,9 @@ mod period;
 mod zone;
 
 pub use access::{
-    Access, Action, Bounds, Check, Clause, Compiled, Decision, FieldList, Fields, Grant, GrantContext, Known, KnownObjects,
-    Owners, Permissions, Reading, RowPolicy, Scope, Seen, Shapes, Where, not_readable, not_writable, number_of_column,
-    read_condition,
+    Access, Action, Bounds, Check, Clause, Compiled, Decision, Demand, FieldList, Fields, Grant, GrantContext, Known,
+    KnownObjects, Owners, Permissions, Reading, RowPolicy, Scope, Seen, Shapes, Where, not_readable, not_writable,
+    number_of_column, read_condition,
 };
 pub use aggregate::{AggregateRequest, Call, Function, Named};
 pub use condition::{Condition, Variables};

@@ -19,7 +19,7 @@ pub use found::{
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{
-    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, owners,
+    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, met, owners,
     part_has_rows, position_of, read_many, related, visible,
 };
 pub use rows::{

@@ -378,13 +378,18 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await comesTo("some of squad's seat match (user_id is Vera Viewer)");
   await page.getByText("With this role, Vera Viewer may read these records of ticket:").waitFor();
 
-  // A record can be found by its text and by its id.
+  // A record can be found by its text and by its id. Each grant says whether it reaches the record, and if not, why.
   const record = page.getByRole("combobox", { name: "Record", exact: true });
-  for (const [typed, verdict] of [["near", "This record passes"], [far, "This record does not pass"]]) {
+  const reason = async (text) => until(text, async () => (await grants.locator("[data-verdict]").textContent())?.trim() === text);
+  for (const [typed, verdict, why] of [
+    ["near", "This record passes", "This grant reaches the record"],
+    [far, "This record does not pass", "This grant does not reach it. Not met: some of squad's seat match (user_id is Vera Viewer)"],
+  ]) {
     await record.click();
     await record.pressSequentially(typed);
     await page.keyboard.press("Enter");
     await page.getByRole("status").getByText(verdict, { exact: true }).waitFor();
+    await reason(why);
   }
   await page.getByText("Condition as JSON").click();
   await page.getByRole("region", { name: "Condition" }).getByText(vera.userId).waitFor();
@@ -405,6 +410,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
   await comesTo("any record");
   await grants.getByText("own rows").waitFor();
+  await reason("This grant allows a record like this");
   await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
   await page.getByText("No grant of this role or of public allows this.").waitFor();
   await page.getByRole("status").getByText("This record does not pass", { exact: true }).waitFor();

@@ -147,3 +147,25 @@ pub(crate) async fn within(connection: &mut Connection, object: &Object, scope: 
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
     rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
 }
+
+/// The number of conditions that one statement tests.
+const CONDITIONS_MAX: usize = 40;
+
+/// Returns, for each of the conditions, whether a record meets it. `None` if the record does not exist.
+pub(crate) async fn met(
+    connection: &mut Connection,
+    object: &Object,
+    id: Uuid,
+    conditions: &[Condition],
+) -> Result<Option<Vec<bool>>> {
+    let mut met = Vec::with_capacity(conditions.len());
+    for some in conditions.chunks(CONDITIONS_MAX) {
+        let statement = sql::met(connection.dialect(), object, id, some);
+        let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        for index in 0..some.len() {
+            met.push(row.boolean(index)?);
+        }
+    }
+    Ok(Some(met))
+}

@@ -86,11 +86,17 @@ impl Clause {
     /// Its top-level conjuncts in a form that does not depend on how they were written. If two conditions have the same
     /// conjuncts, they mean the same.
     pub(super) fn conjuncts(&self) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        match conjuncts_into(&mut found, "", &self.0) {
-            Some(()) => found,
-            // The text cannot be read as a condition, so it is equal only to itself.
-            None => BTreeSet::from([self.0.to_string()]),
+        // A text that cannot be read as a condition is equal only to itself.
+        canonical_conjuncts(&self.0).unwrap_or_else(|| BTreeSet::from([self.0.to_string()]))
+    }
+
+    /// Its top-level conjuncts in their order, each as a stored condition by itself. Their conjunction means the same as the
+    /// condition.
+    pub(super) fn split(&self) -> Vec<Clause> {
+        let mut found = Vec::new();
+        match conjuncts_into(&mut found, &[], &self.0) {
+            Some(()) => found.iter().map(Conjunct::clause).collect(),
+            None => vec![self.clone()],
         }
     }
 
@@ -209,52 +215,92 @@ pub(super) fn number_of(relation: &Relation) -> String {
     format!("@{}{side}", relation.relationship_id)
 }
 
-/// Adds the conjuncts of a stored condition, each below `path`. The condition on the row of a to-one relation adds its own
-/// conjuncts, one for each part.
-fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Option<()> {
-    for (key, raw) in members(text)?.0 {
-        let raw = raw.get().trim();
-        match key.as_str() {
-            "_and" => items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?,
-            "_or" => {
-                let parts = items(raw)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
+/// A top-level conjunct of a stored condition.
+struct Conjunct {
+    /// The keys of the to-one relations that lead to the row that it tests.
+    path: Vec<String>,
+    /// A column, a relation, `_or` or `_not`.
+    key: String,
+    /// The operator or quantifier below the key. `None` if the value follows the key directly.
+    name: Option<String>,
+    /// The value as JSON.
+    value: String,
+}
+
+impl Conjunct {
+    /// The conjunct as canonical text.
+    fn canonical(&self) -> Option<String> {
+        let Conjunct { path, key, name, value } = self;
+        let path: String = path.iter().map(|key| format!("{key}.")).collect();
+        Some(match (key.as_str(), name) {
+            ("_or", _) => {
+                let parts = items(value)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
                 // Each part is in parentheses, because the text of a part that is true for every row is empty.
                 let parts: Vec<String> = parts.into_iter().map(|part| format!("({part})")).collect();
-                found.insert(format!("{path}or({})", parts.join("|")));
+                format!("{path}or({})", parts.join("|"))
             }
-            "_not" => {
-                found.insert(format!("{path}not({})", canonical(raw)?));
+            ("_not", _) => format!("{path}not({})", canonical(value)?),
+            (_, None) => format!("{path}{key}:eq={}", canonical_value(value)?),
+            (_, Some(name)) if leads_to_rows(key) => format!("{path}{key}:{name}({})", canonical(value)?),
+            (_, Some(name)) => format!("{path}{key}:{}={}", Operator::parse(name).ok()?.name(), canonical_value(value)?),
+        })
+    }
+
+    /// The conjunct as a stored condition.
+    fn clause(&self) -> Clause {
+        let named = self.name.as_ref().map(|name| object_with(name, &self.value));
+        let condition = object_with(&self.key, named.as_ref().unwrap_or(&self.value));
+        Clause(self.path.iter().rev().fold(condition, |inner, key| object_with(key, &inner)).into())
+    }
+}
+
+/// A JSON object with one member.
+fn object_with(key: &str, value: &str) -> String {
+    let mut out = vec![b'{'];
+    write_string(&mut out, key);
+    out.push(b':');
+    out.extend_from_slice(value.as_bytes());
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Whether a key of a stored condition is a relation or a path of relations.
+fn leads_to_rows(key: &str) -> bool {
+    key.rsplit('.').next().is_some_and(|last| last.starts_with('@'))
+}
+
+/// Adds the conjuncts of a stored condition on the row that `path` leads to. The condition on the row of a to-one relation adds
+/// its own conjuncts, one for each part.
+fn conjuncts_into(found: &mut Vec<Conjunct>, path: &[String], text: &str) -> Option<()> {
+    for (key, raw) in members(text)?.0 {
+        let raw = raw.get().trim();
+        let conjunct =
+            |name: Option<String>, value: &str| Conjunct { path: path.to_vec(), key: key.clone(), name, value: value.to_owned() };
+        if key == "_and" {
+            items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?;
+        } else if matches!(key.as_str(), "_or" | "_not") || !raw.starts_with('{') {
+            found.push(conjunct(None, raw));
+        } else {
+            let parts = members(raw)?.0;
+            let is_quantified = parts.iter().any(|(name, _)| NamedQuantifier::named(name).is_some());
+            if leads_to_rows(&key) && !is_quantified {
+                conjuncts_into(found, &[path, std::slice::from_ref(&key)].concat(), raw)?;
+            } else {
+                found.extend(parts.into_iter().map(|(name, raw)| conjunct(Some(name), raw.get())));
             }
-            _ => conjuncts_of_part(found, path, &key, raw)?,
         }
     }
     Some(())
 }
 
-fn conjuncts_of_part(found: &mut BTreeSet<String>, path: &str, key: &str, raw: &str) -> Option<()> {
-    let is_relation = key.rsplit('.').next().is_some_and(|last| last.starts_with('@'));
-    if !raw.starts_with('{') {
-        found.insert(format!("{path}{key}:eq={}", canonical_value(raw)?));
-        return Some(());
-    }
-    let parts = members(raw)?.0;
-    let is_quantified = parts.iter().any(|(key, _)| NamedQuantifier::named(key).is_some());
-    if is_relation && !is_quantified {
-        return conjuncts_into(found, &format!("{path}{key}."), raw);
-    }
-    for (name, raw) in parts {
-        found.insert(match is_relation {
-            true => format!("{path}{key}:{name}({})", canonical(raw.get())?),
-            false => format!("{path}{key}:{}={}", Operator::parse(&name).ok()?.name(), canonical_value(raw.get())?),
-        });
-    }
-    Some(())
+fn canonical_conjuncts(text: &str) -> Option<BTreeSet<String>> {
+    let mut found = Vec::new();
+    conjuncts_into(&mut found, &[], text)?;
+    found.iter().map(Conjunct::canonical).collect()
 }
 
 fn canonical(text: &str) -> Option<String> {
-    let mut found = BTreeSet::new();
-    conjuncts_into(&mut found, "", text)?;
-    Some(found.into_iter().collect::<Vec<_>>().join("&"))
+    Some(canonical_conjuncts(text)?.into_iter().collect::<Vec<_>>().join("&"))
 }
 
 /// A value as canonical text: equal strings have the same text, and lists with the same items have the same text whatever their

@@ -3,11 +3,14 @@
 //! A [`Decision`] is made from grants alone. [`Decision::on`] reads the conditions of the grants against the live schema, with
 //! the values of the caller's variables, and returns the [`Access`] that a plan needs.
 
+mod demands;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_schema::{Action, Object, Registry};
+pub use demands::Demand;
 
 use super::fields::{Known, Listed, Lists, Shapes};
 use super::grant::{Grant, RowPolicy};

@@ -1,11 +1,11 @@
 /** Explains why a user with the role can see or change a record: the grants that decide, and the resulting condition. */
 import { Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useId, useMemo } from "react";
+import { Fragment, useId, useMemo } from "react";
 import type { JsonObject } from "../../../api/json";
 import { useObjects } from "../../../api/objects";
 import { useRelated } from "../../../api/related";
-import type { ExplainBody, Explanation, Grant } from "../../../api/types";
+import type { Action, ExplainBody, ExplainedGrant, Explanation, Grant } from "../../../api/types";
 import { USERS } from "../../../api/users-object";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { JsonView } from "../../../components/JsonView";
@@ -102,8 +102,11 @@ function Answer({ role, body, readsUsers }: { role: string; body: ExplainBody; r
 }
 
 function Reasons({ body: { object, action, userId }, explanation: { grants, condition }, userName }: { body: ExplainBody; explanation: Explanation; userName: string | undefined }) {
-  // The names in the condition are found in the same way as those in the grants.
-  const clauses = useMemo<Grant[]>(() => [...grants, { resource: object, actions: [action], where: condition }], [grants, object, action, condition]);
+  // The names in the other conditions are found in the same way as those in the grants.
+  const clauses = useMemo<Grant[]>(
+    () => [...grants, ...[condition, ...grants.flatMap(({ failing }) => failing)].map((where): Grant => ({ resource: object, actions: [action], where }))],
+    [grants, object, action, condition],
+  );
   const names = useNames(clauses);
   // The condition has the user's id. Their name is easier to read.
   const filled: Names = { ...names, titleOf: (column, id) => (id === userId ? userName : undefined) ?? names.titleOf(column, id) };
@@ -119,6 +122,7 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
             // Two grants may be equal, so the index is the key.
             <li key={index}>
               <GrantInWords grant={grant} names={names} />
+              <Verdict grant={grant} object={object} action={action} names={filled} />
             </li>
           ))}
         </ul>
@@ -141,6 +145,27 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
         </details>
       </section>
     </>
+  );
+}
+
+/** Whether the record passes a grant, and what it does not meet. Nothing if no record is chosen. */
+function Verdict({ grant: { passes, failing }, object, action, names }: { grant: ExplainedGrant; object: string; action: Action; names: Names }) {
+  if (passes === null) return null;
+  const [yes, no] = action === "create" ? ["This grant allows a record like this", "This grant does not allow a record like this"] : ["This grant reaches the record", "This grant does not reach it"];
+  return (
+    <p className={classes.verdict} data-verdict>
+      <StatusBadge tone={passes ? "ok" : "bad"} plain>
+        {passes ? yes : no}
+      </StatusBadge>
+      {!passes && failing.length === 0 && ", because it is broken."}
+      {failing.map((clause, index) => (
+        // The parts have no names, and their order stays.
+        <Fragment key={index}>
+          {index === 0 ? ". Not met: " : "; "}
+          <Said clause={clause} resource={object} own={[]} names={names} isBroken={false} nothing="" />
+        </Fragment>
+      ))}
+    </p>
   );
 }
 

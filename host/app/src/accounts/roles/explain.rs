@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use blockbase_query::{Action, Condition, Grant, Permissions, Scope, Variables};
-use blockbase_schema::{Error, Resource, Result};
+use blockbase_query::{Action, Condition, Demand, Grant, Permissions, Variables};
+use blockbase_schema::{Error, Object, Resource, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::access::stored_grants::shown_grants;
 use crate::caller::{Caller, variables_of};
-use crate::outbox::checks::within;
+use crate::outbox::checks::met;
 use crate::records::read::record_id;
 
 /// The parameters of an explanation.
@@ -31,13 +31,47 @@ pub struct ExplainRequest {
 #[schemars(rename = "SvcExplanation", deny_unknown_fields)]
 pub struct Explanation {
     /// The grants of the role and of `public` that allow the action on the object.
-    grants: Vec<Grant>,
+    grants: Vec<ExplainedGrant>,
     /// The condition that a record has to meet, with the values of the variables. `$user.roles` has the name of this role alone.
     /// `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     condition: Box<RawValue>,
     /// Whether the record meets the condition. Null without `id`.
     passes: Option<bool>,
+}
+
+/// A grant, and whether the record passes it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcExplainedGrant", deny_unknown_fields)]
+struct ExplainedGrant {
+    #[serde(flatten)]
+    grant: Grant,
+    /// Whether the record meets the condition of this grant. For `create`, this is its `check`. Null without `id`. False if the
+    /// grant is broken for this action.
+    passes: Option<bool>,
+    /// The parts of the grant's condition that the record does not meet, with the values of the variables. A part that no record
+    /// can meet is as the grant has it, with the names of the variables, because one of them may have no value for the user. Empty
+    /// without `id`, if the record passes, and if the grant is broken.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    failing: Vec<Box<RawValue>>,
+}
+
+impl ExplainedGrant {
+    /// `demands` is `None` if the grant is broken. `met` says of each of the demands whether the record meets it. It is `None` if
+    /// there is no record.
+    fn of(grant: Grant, demands: Option<Vec<Demand>>, met: Option<&mut impl Iterator<Item = bool>>) -> Result<ExplainedGrant> {
+        let (passes, failing) = match (met, demands) {
+            (None, _) => (None, Vec::new()),
+            (Some(_), None) => (Some(false), Vec::new()),
+            (Some(met), Some(demands)) => {
+                let failing = demands.into_iter().zip(met).filter(|(_, is_met)| !is_met);
+                let failing = failing.map(|(demand, _)| RawValue::from_string(demand.text).map_err(Error::internal));
+                let failing = failing.collect::<Result<Vec<_>>>()?;
+                (Some(failing.is_empty()), failing)
+            }
+        };
+        Ok(ExplainedGrant { grant, passes, failing })
+    }
 }
 
 impl App {
@@ -68,53 +102,74 @@ impl App {
             given.extend(grants(&public.permissions)?);
         }
         let subject = user.map_or_else(Variables::default, |user| variables_of(&user, vec![role.name], None));
-        let request = &request;
-        let given = &given;
+        let (request, given, subject) = (&request, &given, &subject);
         self.on_schema(caller, |registry| {
             let rights = Permissions::of_subject(given.clone(), subject.clone());
             async move {
                 let object = registry.object(&request.object).ok_or_else(|| Error::unknown_object(&request.object))?;
-                let decision = rights.decide(object.name(), request.action);
-                let access = decision.map(|decision| decision.on(&self.grant_context(&registry), object));
+                let grant_context = self.grant_context(&registry);
+                let access = rights.decide(object.name(), request.action).map(|decision| decision.on(&grant_context, object));
                 let checks = access.as_ref().and_then(|access| access.checks());
+                // All callers own the records that they create.
+                let has_no_check = request.action == Action::Create && checks.is_none();
                 let condition = match (&access, checks) {
                     (None, _) => Condition::FALSE,
                     (Some(_), Some(checks)) if request.action == Action::Create => {
                         Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect())
                     }
-                    // All callers own the records that they create.
-                    (Some(_), None) if request.action == Action::Create => Condition::TRUE,
+                    (Some(_), None) if has_no_check => Condition::TRUE,
                     (Some(access), _) => access.scope().condition(object),
                 };
-                let passes = match &request.id {
-                    None => None,
-                    Some(id) => {
-                        let missing = || Error::not_found("record");
-                        let id = record_id(id).ok_or_else(missing)?;
-                        let (sought, scope) = (Arc::clone(object), Scope::Where(Arc::new(condition.clone())));
-                        let read = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
-                            Box::pin(async move {
-                                let is_there = !within(connection, &sought, &Scope::All, vec![id]).await?.is_empty();
-                                Ok((is_there, !within(connection, &sought, &scope, vec![id]).await?.is_empty()))
-                            })
-                        });
-                        match read.await? {
-                            (true, passes) => Some(passes),
-                            (false, _) => return Err(missing()),
-                        }
-                    }
-                };
-                let allows = |grant: &Grant| {
+                let allows = |grant: &&Grant| {
                     (grant.resource == "*" || grant.resource == object.name())
                         && grant.actions.iter().any(|action| [Action::Manage, request.action].contains(action))
                 };
+                let allowing: Vec<Grant> = given.iter().filter(allows).cloned().collect();
+                let demands = |grant: &Grant| match has_no_check && !grant.is_conditional() {
+                    true => Some(Vec::new()),
+                    false => grant_context.demands(grant, request.action, object, subject),
+                };
+                let demands: Vec<Option<Vec<Demand>>> = allowing.iter().map(demands).collect();
+                let mut met = match &request.id {
+                    None => None,
+                    Some(id) => {
+                        let each = demands.iter().flatten().flatten();
+                        let each = each.map(|demand| demand.condition.clone().unwrap_or(Condition::FALSE));
+                        let conditions = std::iter::once(condition.clone()).chain(each).collect();
+                        Some(self.conditions_met(caller, registry.version, object, id, conditions).await?.into_iter())
+                    }
+                };
+                let passes = met.as_mut().and_then(Iterator::next);
+                let shown = shown_grants(&registry, allowing).into_iter().zip(demands);
+                let explained = shown.map(|(grant, demands)| ExplainedGrant::of(grant, demands, met.as_mut()));
                 Ok(Explanation {
-                    grants: shown_grants(&registry, given.iter().filter(|grant| allows(grant)).cloned().collect()),
+                    grants: explained.collect::<Result<_>>()?,
                     condition: RawValue::from_string(condition.to_json(object)).map_err(Error::internal)?,
                     passes,
                 })
             }
         })
         .await
+    }
+
+    /// Whether a record meets each of the conditions.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such record; an error to retry if the schema has changed.
+    async fn conditions_met(
+        &self,
+        caller: &Caller,
+        version: i64,
+        object: &Arc<Object>,
+        id: &str,
+        conditions: Vec<Condition>,
+    ) -> Result<Vec<bool>> {
+        let missing = || Error::not_found("record");
+        let id = record_id(id).ok_or_else(missing)?;
+        let object = Arc::clone(object);
+        let read = self.store.read_rows(self.by(caller), Some(version), move |connection| {
+            Box::pin(async move { met(connection, &object, id, &conditions).await })
+        });
+        read.await?.ok_or_else(missing)
     }
 }

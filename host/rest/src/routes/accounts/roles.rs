@@ -165,8 +165,8 @@ pub(crate) fn describe(paths: &mut Paths) {
     let explain = operation("explain", "Explain what a role allows on records")
         .describe(
             "Shows the grants of the role and of `public` that allow the action on the object, and the condition that they come to \
-                with the values of one user's variables. With `id`, also whether the record meets it. Needs read on `roles`, on `users` \
-                and on all records of the object.",
+                with the values of one user's variables. With `id`, also whether the record meets it, and which parts of each grant's \
+                condition it does not meet. Needs read on `roles`, on `users` and on all records of the object.",
         )
         .parameter(role())
         .json_body(body_of::<ExplainBody>())

@@ -8,6 +8,17 @@ use crate::accounts::roles::{role, user};
 
 const EXPLAIN: &str = "/api/v1/roles/worker/explain";
 
+/// What an explanation says of each grant: whether the record passes it, and what the record does not meet. A record passes if it
+/// passes one of the grants.
+#[track_caller]
+fn verdicts(shown: &Value) -> Vec<(bool, Value)> {
+    let grants = shown["grants"].as_array().unwrap();
+    let verdicts: Vec<(bool, Value)> =
+        grants.iter().map(|grant| (grant["passes"].as_bool().unwrap(), grant["failing"].clone())).collect();
+    assert_eq!(shown["passes"], verdicts.iter().any(|(passes, _)| *passes), "{shown}");
+    verdicts
+}
+
 on_both_engines! {
     async fn a_role_is_explained_for_a_user_and_a_record(server: Server) {
         let World { admin, ann_id, tasks: [a, b, c], .. } = world(&server).await;
@@ -41,6 +52,8 @@ on_both_engines! {
             let of_users = json!({ "userId": ann_id, "object": "users", "action": "read", "id": id });
             let shown = admin.post("/api/v1/roles/self/explain", of_users).await.data();
             assert_eq!((&shown["grants"][0]["rowPolicy"], &shown["passes"]), (&json!("own"), &json!(passes)), "{shown}");
+            let failing = if passes { json!([]) } else { json!([{ "id": { "eq": ann_id } }]) };
+            assert_eq!(verdicts(&shown), [(passes, failing)], "{shown}");
         }
 
         let missing = "20000000-0000-4000-8000-000000000000";
@@ -50,6 +63,92 @@ on_both_engines! {
         explain(json!({ "object": "nothing", "action": "read" })).await.expect_error(404, "not_found");
         explain(json!({ "object": "task", "action": "look" })).await.expect_error(400, "invalid_request");
         admin.post("/api/v1/roles/nothing/explain", of("read", &a)).await.expect_error(404, "not_found");
+    }
+
+    async fn an_explanation_says_what_of_each_grant_a_record_does_not_meet(server: Server) {
+        let World { admin, ann, ann_id, teams: [one, _], tasks: [a, _, c], .. } = world(&server).await;
+        let d = ann.make("task", json!({ "title": "d", "team_id": one, "points": 9 })).await;
+        let judged = json!([
+            { "resource": "task", "actions": ["read"], "rowPolicy": "own",
+              "where": { "state": "open", "points": { "gte": 5, "lt": 100 } } },
+            { "resource": "task", "actions": ["read"], "where": of_my_teams() },
+            // The address of a user who has not proved it has no value.
+            { "resource": "task", "actions": ["read"], "where": { "assignee": { "neq": "$user.email" }, "points": { "in": [] } } },
+            { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] },
+              "where": { "_or": [{ "title": "a" }, { "title": "z" }],
+                         "team": { "name": "two", "member_by_team": { "some": { "user_id": "$user.id" } } } } },
+            { "resource": "task", "actions": ["read", "update"], "where": { "state": "open" },
+              "check": { "assignee": "$user.email", "points": 77 } },
+        ]);
+        role(&admin, "judged", judged.clone()).await;
+        let explain = async |body: Value| admin.post("/api/v1/roles/judged/explain", body).await.data();
+        let of = async |id: &str| explain(json!({ "userId": ann_id, "object": "task", "action": "read", "id": id })).await;
+        let own = json!({ "created_by": { "eq": ann_id } });
+        let few_points = json!({ "points": { "gte": 5 } });
+        let my_team = json!({ "team": { "member_by_team": { "some": { "user_id": { "eq": ann_id } } } } });
+        let other_team = json!({ "team": { "name": { "eq": "two" } } });
+        let other_title = json!({ "_or": [{ "title": { "eq": "a" } }, { "title": { "eq": "z" } }] });
+        // A part that no record can meet is as the grant has it.
+        let no_address = json!([{ "assignee": { "neq": "$user.email" } }, { "points": { "in": [] } }]);
+        let no_address_after = json!([{ "assignee": "$user.email" }]);
+        let expected = [
+            (&a, json!([own, few_points]), json!([]), json!([other_team])),
+            (&c, json!([own, few_points]), json!([my_team]), json!([other_title, my_team])),
+            (&d, json!([]), json!([]), json!([other_title, other_team])),
+        ];
+        for (id, first, second, fourth) in expected {
+            let shown = of(id).await;
+            let passes = |failing: Value| (failing == json!([]), failing);
+            let all = [first, second, no_address.clone(), fourth, no_address_after.clone()].map(passes);
+            assert_eq!(verdicts(&shown), all, "{shown}");
+        }
+
+        // The grants are as the role has them, with two more keys.
+        let without_record = explain(json!({ "userId": ann_id, "object": "task", "action": "read" })).await;
+        for (grant, given) in without_record["grants"].as_array().unwrap().iter().zip(judged.as_array().unwrap()) {
+            let mut whole = given.clone();
+            whole.as_object_mut().unwrap().extend([("passes".to_owned(), Value::Null), ("failing".to_owned(), json!([]))]);
+            assert_eq!(*grant, whole);
+        }
+        // Without a user, no variable of the caller has a value.
+        let nobody = explain(json!({ "object": "task", "action": "read", "id": a })).await;
+        let my_team = json!({ "team": { "member_by_team": { "some": { "user_id": "$user.id" } } } });
+        let nobodys = json!([{ "created_by": "$user.id" }, few_points]);
+        let failing = [nobodys, json!([my_team]), no_address, json!([other_team, my_team]), no_address_after];
+        assert_eq!(verdicts(&nobody), failing.map(|failing| (false, failing)), "{nobody}");
+
+        // A check takes the place of the condition for a new record, which belongs to whoever makes it.
+        let creating = async |grants: &Value, id: &str| {
+            assert_eq!(admin.patch("/api/v1/roles/judged", json!({ "permissions": grants })).await.status, 200, "{grants}");
+            verdicts(&explain(json!({ "userId": ann_id, "object": "task", "action": "create", "id": id })).await)
+        };
+        let own_grant = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own" });
+        assert_eq!(creating(&json!([own_grant]), &a).await, [(true, json!([]))]);
+        let check = json!({ "resource": "task", "actions": ["create"], "where": { "points": { "gte": 5 } },
+                            "check": { "state": "open", "title": "d" } });
+        let [state, title] = [json!({ "state": { "eq": "done" } }), json!({ "title": { "eq": "d" } })];
+        assert_eq!(creating(&json!([own_grant, check]), &a).await, [(false, json!([own])), (false, json!([title]))]);
+        assert_eq!(creating(&json!([own_grant, check]), &d).await, [(true, json!([])), (true, json!([]))]);
+        let done = json!({ "resource": "task", "actions": ["manage"], "where": { "state": "done" } });
+        assert_eq!(creating(&json!([done]), &d).await, [(false, json!([state]))]);
+        let all = json!({ "resource": "*", "actions": ["manage"] });
+        assert_eq!(creating(&json!([done, all]), &d).await, [(false, json!([state])), (true, json!([]))]);
+    }
+
+    async fn an_explanation_tests_many_parts(server: Server) {
+        const PARTS: usize = 30;
+        let World { admin, tasks: [a, ..], .. } = world(&server).await;
+        // All tasks have one point. So `a` does not meet the first part of the first grant, and the last part of the third.
+        let grant = |points: Vec<usize>| {
+            let parts: Vec<Value> = points.into_iter().map(|points| json!({ "points": { "neq": points } })).collect();
+            json!({ "resource": "task", "actions": ["read"], "where": { "_and": parts } })
+        };
+        let grants = [grant((1..=PARTS).collect()), grant((2..2 + PARTS).collect()), grant((1..=PARTS).rev().collect())];
+        role(&admin, "patient", json!(grants)).await;
+        let of = json!({ "object": "task", "action": "read", "id": a });
+        let shown = admin.post("/api/v1/roles/patient/explain", of).await.data();
+        let one = json!([{ "points": { "neq": 1 } }]);
+        assert_eq!(verdicts(&shown), [(false, one.clone()), (true, json!([])), (false, one)], "{shown}");
     }
 
     async fn an_explanation_needs_the_rights_to_all_that_it_shows(server: Server) {

@@ -79,7 +79,7 @@ on_both_engines! {
         let (ann, id) = user(&admin, "ann", Some("worker")).await;
         let team = admin.make("team", json!({ "name": "one" })).await;
         admin.make("member", json!({ "user_id": id, "team_id": team })).await;
-        admin.make("task", json!({ "title": "a", "team_id": team })).await;
+        let task = admin.make("task", json!({ "title": "a", "team_id": team })).await;
         assert_eq!(titles(&ann, "").await, ["a"]);
         let reads = async || {
             let shown = admin.get("/api/v1/roles/worker/permissions").await.data();
@@ -94,8 +94,11 @@ on_both_engines! {
         assert_eq!(role["permissions"][0]["broken"], true, "{role}");
         assert_eq!(broken(&own_grants(&ann, "task").await), [true]);
         assert_eq!(reads().await, Value::Null);
-        let explained = admin.post("/api/v1/roles/worker/explain", json!({ "userId": id, "object": "task", "action": "read" })).await.data();
-        assert_eq!((&explained["grants"][0]["broken"], &explained["condition"]), (&json!(true), &json!({ "_or": [] })), "{explained}");
+        let of_task = json!({ "userId": id, "object": "task", "action": "read", "id": task });
+        let explained = admin.post("/api/v1/roles/worker/explain", of_task).await.data();
+        let (grant, none) = (&explained["grants"][0], json!({ "_or": [] }));
+        assert_eq!((&grant["broken"], &explained["condition"]), (&json!(true), &none), "{explained}");
+        assert_eq!((&grant["passes"], &grant["failing"]), (&json!(false), &json!([])), "{explained}");
         // A new object with the same name is a different object, so the condition stays broken.
         admin.define("member", json!([{ "name": "user_id", "type": "text" }])).await;
         admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "member", "target": "team" })).await;
