@@ -6,6 +6,7 @@ mod events;
 mod explain;
 mod fields;
 mod given;
+mod oracles;
 mod plans;
 mod schema;
 mod users;
