@@ -1,6 +1,7 @@
 //! Grants with conditions: the rows that a role may use, and the rows that may result from its writes.
 
 mod attacks;
+mod consumers;
 mod deliveries;
 mod events;
 mod explain;

@@ -1,5 +1,5 @@
 //! Oracles: requests whose answers could tell whether a hidden record exists. On every surface, a hidden record has the same
-//! answers as one that does not exist. Where a value or a reference of a hidden record is in the way of a write, the answer is the
+//! answers as one that does not exist. If a value or a reference of a hidden record is in the way of a write, the answer is the
 //! same as for a record that the caller sees.
 
 use blockbase_tests::{Admin, Server, on_both_engines, test_block};
