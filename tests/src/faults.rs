@@ -7,15 +7,20 @@ use std::path::Path;
 const POLICY_FAULTS_MIN: usize = 20;
 /// The minimum number of faults of conditions in SQL, and of those in memory.
 const CONDITION_FAULTS_MIN: usize = 5;
+/// The minimum number of faults that only unit tests find.
+const UNIT_FAULTS_MIN: usize = 3;
 
-/// A fault: its name, its file, and the lines of code before it.
+/// A fault: its name, its file, the lines of code before and after it, and the tests that find it.
 #[derive(Debug, Default)]
 struct Fault {
     name: String,
     file: String,
     before: Vec<String>,
     after: Vec<String>,
+    /// Parts of the names of end-to-end tests.
     tests: Vec<String>,
+    /// The package of unit tests, and then parts of their names.
+    unit_tests: Vec<String>,
 }
 
 fn faults(text: &str) -> Vec<Fault> {
@@ -29,6 +34,7 @@ fn faults(text: &str) -> Vec<Fault> {
         match line.split_once(' ') {
             Some(("file:", file)) => file.clone_into(&mut fault.file),
             Some(("tests:", tests)) => fault.tests = tests.split(' ').map(str::to_owned).collect(),
+            Some(("unit-tests:", tests)) => fault.unit_tests = tests.split(' ').map(str::to_owned).collect(),
             Some(("-", code)) => fault.before.push(code.to_owned()),
             Some(("+", code)) => fault.after.push(code.to_owned()),
             _ => panic!("not a line of a fault: {line}"),
@@ -53,6 +59,13 @@ fn functions(folder: &Path) -> Vec<String> {
     found
 }
 
+/// The names of the functions in a package of the workspace: a crate of `host`, or the tests themselves.
+fn functions_of(root: &Path, package: &str) -> Vec<String> {
+    let name = package.strip_prefix("blockbase-").unwrap_or_else(|| panic!("no package of the workspace: {package}"));
+    let folder = if name == "tests" { root.join(name) } else { root.join("host").join(name) };
+    functions(&folder.join("src"))
+}
+
 /// Reads a list, and asserts that the code before each of its faults occurs exactly once.
 fn fitting(text: &str) -> Vec<Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
@@ -65,9 +78,18 @@ fn fitting(text: &str) -> Vec<Fault> {
         let lines: Vec<&str> = source.lines().map(str::trim).collect();
         let places = lines.windows(fault.before.len().max(1)).filter(|window| **window == fault.before);
         assert_eq!(places.count(), 1, "the code before the fault {:?} in {}", fault.name, fault.file);
-        assert!(!fault.after.is_empty() && fault.after != fault.before && !fault.tests.is_empty(), "{fault:?}");
+        assert!(!fault.after.is_empty() && fault.after != fault.before, "{fault:?}");
+        assert!(!fault.tests.is_empty() || !fault.unit_tests.is_empty(), "{fault:?}");
         for test in &fault.tests {
             assert!(functions.iter().any(|name| name.contains(test)), "{:?}: no test has {test} in its name", fault.name);
+        }
+        if let Some((package, tests)) = fault.unit_tests.split_first() {
+            assert!(!tests.is_empty(), "{:?}: all tests of {package} would run", fault.name);
+            let functions = functions_of(root, package);
+            for test in tests {
+                let is_there = functions.iter().any(|name| name.contains(test));
+                assert!(is_there, "{:?}: no test of {package} has {test} in its name", fault.name);
+            }
         }
     }
     faults
@@ -86,4 +108,6 @@ fn the_faults_in_conditions_fit_the_code() {
         let count = faults.iter().filter(|fault| fault.file.starts_with(path)).count();
         assert!(count >= CONDITION_FAULTS_MIN, "{count} faults in {place}");
     }
+    let of_units = faults.iter().filter(|fault| fault.tests.is_empty()).count();
+    assert!(of_units >= UNIT_FAULTS_MIN, "{of_units} faults of unit tests");
 }

@@ -607,7 +607,9 @@ pub(super) fn is_indexed(object: &Object, condition: &Condition) -> bool {
         Condition::Test(predicate) => {
             let column = &object.columns[predicate.column];
             let is_sought = matches!(&predicate.test, Test::Compare(Comparison::Equal, _) | Test::In { negated: false, .. });
-            is_sought && (column.is_sorted || column.unique || column.reference.is_some())
+            // Each object has an index of its creators.
+            let is_creator = column.is_system && column.name == system::CREATED_BY;
+            is_sought && (column.is_sorted || column.unique || column.reference.is_some() || is_creator)
         }
         condition => is_single(object, condition),
     }

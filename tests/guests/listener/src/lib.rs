@@ -1,6 +1,6 @@
 //! A block whose handler logs its event, stores it in a record, and ends in the way that the title of the event's record names.
 
-use blockbase_sdk::{Context, Error, Event, RecordChange, action, block, data, hook, hooks, log, subscription};
+use blockbase_sdk::{Context, Error, Event, action, block, data, hook, hooks, log, subscription};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 #[derive(Deserialize)]
 struct Settings {
     tag: String,
+    /// Whether the record also has the payload of its event.
+    #[serde(default)]
+    keeps: bool,
 }
 
 #[subscription]
-fn hear(context: &Context, event: Event<RecordChange>, settings: Settings) -> Result<(), Error> {
-    let Settings { tag } = settings;
-    let title = event.payload.after.as_ref().map_or("", |record| record["title"].as_str().unwrap_or_default());
+fn hear(context: &Context, event: Event, settings: Settings) -> Result<(), Error> {
+    let Settings { tag, keeps } = settings;
+    let title = event.payload["after"]["title"].as_str().unwrap_or_default();
     log::with_fields("info", &format!("heard {title}"), json!({ "tag": tag, "attempt": event.attempt }));
     if title == "trap" {
         panic!("as it was told");
@@ -23,7 +26,11 @@ fn hear(context: &Context, event: Event<RecordChange>, settings: Settings) -> Re
         return Err(Error::conflict("The title says so."));
     }
     let actor = context.actor.as_ref().and_then(|actor| actor.user_id.clone());
-    data::create::<Value>("heard", json!({ "event": event.id, "tag": tag, "actor": actor }))?;
+    let mut record = json!({ "event": event.id, "tag": tag, "actor": actor });
+    if keeps {
+        record["payload"] = event.payload;
+    }
+    data::create::<Value>("heard", record)?;
     Ok(())
 }
 

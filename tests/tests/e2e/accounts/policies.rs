@@ -1,11 +1,13 @@
 //! Grants with conditions: the rows that a role may use, and the rows that may result from its writes.
 
 mod attacks;
+mod consumers;
 mod deliveries;
 mod events;
 mod explain;
 mod fields;
 mod given;
+mod oracles;
 mod plans;
 mod schema;
 mod users;

@@ -1,7 +1,7 @@
 //! Conditions: their meaning, the routes that accept them, and the rights that they need.
 
 mod many;
-mod plans;
+pub(crate) mod plans;
 mod refused;
 
 use std::collections::BTreeSet;

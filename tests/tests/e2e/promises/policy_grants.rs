@@ -14,7 +14,7 @@ mod mutations;
 mod options;
 mod reads;
 mod setup;
-mod subscription;
+pub(crate) mod subscription;
 mod worlds;
 mod writes;
 

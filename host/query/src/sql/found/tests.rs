@@ -97,6 +97,7 @@ fn keys_are_not_read_where_other_ways_may_be_shorter() {
         // Another index leads to the rows.
         ("task", json!({ "kind": 1, "project": { "kind": 1 } }), ""),
         ("task", json!({ "code": "x", "project": { "kind": 1 } }), ""),
+        ("task", json!({ "created_by": "x", "project": { "kind": 1 } }), ""),
         // Only one row, or no condition on related rows.
         ("task", json!({ "project": { "code": "x" } }), ""),
         ("task", json!({ "state": "x" }), ""),
@@ -345,6 +346,7 @@ fn postgres_reads_a_page_among_its_first_rows() {
         (json!({ "project": { "kind": 1 } }), ""),
         (json!({ "project": { "code": "x" } }), ""),
         (json!({ "kind": 1, "project": { "state": "x" } }), ""),
+        (json!({ "created_by": "x", "project": { "state": "x" } }), ""),
         (json!({ "tags": { "some": { "kind": 1, "state": "x" } } }), ""),
         (json!({ "state": "x" }), ""),
         (json!({ "project": { "state": "x" } }), "state"),

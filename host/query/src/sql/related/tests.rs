@@ -3,6 +3,7 @@ use std::sync::Arc;
 use blockbase_schema::{Registry, Relationship, StoredObject};
 use serde_json::{Value, json};
 
+use super::is_indexed;
 use crate::access::{Action, Bounds, Decision, Permissions};
 use crate::condition::Variables;
 use crate::plan::ListPlan;
@@ -107,6 +108,33 @@ fn one_related_row_is_compared_by_its_key() {
             assert!(!statement.contains("= (SELECT"), "{statement}");
         }
     }
+}
+
+#[test]
+fn an_index_leads_to_the_rows_of_a_creator() {
+    let is_indexed_on_tasks = |condition: Value| {
+        let plan = planned("task", condition, "");
+        plan.selection.conditions.iter().all(|part| is_indexed(&plan.object, part))
+    };
+    assert!(is_indexed_on_tasks(json!({ "created_by": "x" })));
+    assert!(is_indexed_on_tasks(json!({ "created_by": { "in": ["x", "y"] } })));
+    // No index has all rows of an editor, and none has those that others created.
+    for condition in [
+        json!({ "updated_by": "x" }),
+        json!({ "created_by": { "neq": "x" } }),
+        json!({ "created_by": { "nin": ["x", "y"] } }),
+        json!({ "created_by": null }),
+        json!({ "state": "x" }),
+    ] {
+        assert!(!is_indexed_on_tasks(condition.clone()), "{condition}");
+    }
+    // The creator leads to the rows of a total. No list of related rows is made before the first rows are judged.
+    let tagged = json!({ "some": { "state": "x" } });
+    let [_, total] = written(Dialect::Sqlite, "task", json!({ "created_by": "x", "tags": tagged }), "");
+    assert!(total.contains("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN EXISTS"), "{total}");
+    // Of two conditions on related rows, the one on the creator of these rows leads.
+    let [_, total] = written(Dialect::Sqlite, "task", json!({ "tags": tagged, "project": { "created_by": "x" } }), "");
+    assert!(total.contains(r#"+"task"."id" IN (SELECT"#) && total.contains(r#" AND "task"."project_id" IN (SELECT"#), "{total}");
 }
 
 #[test]

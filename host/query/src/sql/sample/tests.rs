@@ -59,6 +59,7 @@ fn a_sample_is_taken_where_only_it_can_tell_the_way() {
         ("project", tasks(json!({ "none": { "kind": { "in": [1, 2] }, "state": "x" } }))),
         ("project", tasks(json!({ "some": { "_or": [{ "code": "x" }, { "kind": 1 }] } }))),
         ("project", tasks(json!({ "some": { "code": "x" } }))),
+        ("project", tasks(json!({ "some": { "created_by": "x" } }))),
         // Other tests narrow the rows, or there are several conditions.
         ("project", json!({ "state": "x", "task_by_project": { "some": { "state": "x" } } })),
         ("project", tasks(json!({ "some": { "state": "x" }, "none": { "state": "y" } }))),

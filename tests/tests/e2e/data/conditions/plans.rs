@@ -26,7 +26,7 @@ async fn explained(server: &Server, registry: &Registry, object: &str, condition
 ///
 /// SQLite shows aliases instead of the names of tables. The alias of related rows begins with `svc_related_`. The alias of a
 /// subquery with the first rows of a page is the name of their table, so SQLite scans one more `task` for each of these.
-fn reads_all_tasks(plan: &str) -> bool {
+pub(crate) fn reads_all_tasks(plan: &str) -> bool {
     let count = |end: &str| plan.lines().filter(|line| line.ends_with(end)).count();
     let subqueries = count(" CO-ROUTINE task") + count(" MATERIALIZE task");
     ["Seq Scan on task", "SCAN svc_related_"].iter().any(|scan| plan.contains(scan)) || count(" SCAN task") > subqueries

@@ -11,7 +11,7 @@ use crate::graphql::PATH;
 /// The number of events before a subscription that it may show. On Postgres, it may begin with events from a moment before it.
 const BEFORE_MAX: usize = 200;
 
-pub(super) struct Subscription {
+pub(crate) struct Subscription {
     response: reqwest::Response,
     bytes: Vec<u8>,
     /// The ids of the events before the subscription.
@@ -20,7 +20,7 @@ pub(super) struct Subscription {
 
 impl Subscription {
     /// Subscribes as a caller, while nobody writes. The admin sees all events before that.
-    pub(super) async fn open(who: &Admin<'_>, admin: &Admin<'_>) -> Subscription {
+    pub(crate) async fn open(who: &Admin<'_>, admin: &Admin<'_>) -> Subscription {
         let query = "subscription { events(topics: [\"data.#\"]) { id topic occurredAt payload } }";
         let request = who.request("POST", PATH).header("accept", "text/event-stream").json(&json!({ "query": query }));
         let response = request.timeout(STREAM_AGE_MAX).send().await.expect("a response");
@@ -63,7 +63,7 @@ impl Subscription {
     }
 
     /// The next events, in the form of REST. There are fewer if no more come in time.
-    pub(super) async fn events(&mut self, count: usize) -> Vec<Value> {
+    pub(crate) async fn events(&mut self, count: usize) -> Vec<Value> {
         let mut events = Vec::new();
         while events.len() < count {
             match tokio::time::timeout(STREAM_WAIT_MAX, self.event()).await {
