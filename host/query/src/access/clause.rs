@@ -101,6 +101,16 @@ impl Clause {
         self.conjuncts().iter().any(names)
     }
 
+    /// The condition without the conjuncts that depend on who the caller is. `None` if it has no others.
+    pub(super) fn for_all(self) -> Option<Clause> {
+        if !self.names_caller() {
+            return Some(self);
+        }
+        // If the text cannot be read as a condition, it has no conjuncts.
+        let conjuncts = split(&self.0).unwrap_or_default().into_iter().map(|text| Clause(text.into()));
+        Clause::all(conjuncts.filter(|conjunct| !conjunct.names_caller()).collect())
+    }
+
     /// The conjunction of `clauses`. `None` if `clauses` is empty.
     pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
         match clauses.as_slice() {
@@ -231,15 +241,63 @@ fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Optio
     Some(())
 }
 
+/// The conjuncts of a stored condition, as for [`Clause::conjuncts`], but each is the JSON text of a condition.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for (key, raw) in members(text)?.0 {
+        let raw = raw.get().trim();
+        if key == "_and" {
+            for part in items(raw)? {
+                found.extend(split(part.get())?);
+            }
+            continue;
+        }
+        let is_one = !raw.starts_with('{') || key == "_or" || key == "_not";
+        let parts = match is_one {
+            true => vec![raw.to_owned()],
+            false => {
+                let parts = members(raw)?.0;
+                match is_relation(&key) && !is_quantified(&parts) {
+                    true => split(raw)?,
+                    false => parts.iter().map(|(name, raw)| member(name, raw.get())).collect::<Option<Vec<_>>>()?,
+                }
+            }
+        };
+        for part in parts {
+            found.push(member(&key, &part)?);
+        }
+    }
+    Some(found)
+}
+
+/// The JSON text of an object with one member.
+fn member(key: &str, raw: &str) -> Option<String> {
+    let mut text = vec![b'{'];
+    write_string(&mut text, key);
+    text.push(b':');
+    text.extend_from_slice(raw.as_bytes());
+    text.push(b'}');
+    String::from_utf8(text).ok()
+}
+
+/// Whether the key of a stored condition is a relation, or a path that ends at one.
+fn is_relation(key: &str) -> bool {
+    key.rsplit('.').next().is_some_and(|last| last.starts_with('@'))
+}
+
+/// Whether these members of a relation's value are quantifiers. Otherwise they are a condition on the related row.
+fn is_quantified(parts: &[(String, Box<RawValue>)]) -> bool {
+    parts.iter().any(|(key, _)| NamedQuantifier::named(key).is_some())
+}
+
 fn conjuncts_of_part(found: &mut BTreeSet<String>, path: &str, key: &str, raw: &str) -> Option<()> {
-    let is_relation = key.rsplit('.').next().is_some_and(|last| last.starts_with('@'));
     if !raw.starts_with('{') {
         found.insert(format!("{path}{key}:eq={}", canonical_value(raw)?));
         return Some(());
     }
     let parts = members(raw)?.0;
-    let is_quantified = parts.iter().any(|(key, _)| NamedQuantifier::named(key).is_some());
-    if is_relation && !is_quantified {
+    let is_relation = is_relation(key);
+    if is_relation && !is_quantified(&parts) {
         return conjuncts_into(found, &format!("{path}{key}."), raw);
     }
     for (name, raw) in parts {
