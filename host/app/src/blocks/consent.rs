@@ -294,9 +294,9 @@ impl App {
         Ok(())
     }
 
-    /// Checks that the caller may become the maker of an installed block, by adopting it or by installing another version. From then
-    /// on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must not get
-    /// fewer events or reach fewer rows for this reason, because nobody would notice.
+    /// Checks that the caller may become the maker of an installed block, by adopting it or by installing another version. From
+    /// then on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must not
+    /// get fewer events or reach fewer rows for this reason, because nobody would notice.
     ///
     /// `next` is the version that becomes active. What the block does now counts too, because a rollback restores it.
     ///
