@@ -465,7 +465,7 @@ export interface paths {
         put?: never;
         /**
          * Go back to the previous version of a block
-         * @description Go back to the previous version of a block. Needs the permission on `blocks`.
+         * @description Needs create on `blocks` and the same rights as an upgrade to that version. It asks for no consent: a webhook whose `url` differs there keeps its secret.
          */
         post: operations["blocks.rollback"];
         delete?: never;
@@ -485,7 +485,7 @@ export interface paths {
         put?: never;
         /**
          * Consent to the rights of a block
-         * @description From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on `blocks` and every permission that the block's manifest asks for. Otherwise the response is 403, and nothing changes.
+         * @description From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on `blocks` and every permission that the block's manifest asks for. A caller who did not make the block also needs to read all records of the objects in its topics, and permissions that do not depend on who the caller is. Otherwise the response is 403, and nothing changes. Look at the `url` of each webhook first: from then on it gets everything that you may read.
          */
         post: operations["blocks.adopt"];
         delete?: never;
@@ -1751,7 +1751,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a subscription
-         * @description From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and the rights that the subscription needs. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the block instead.
+         * @description From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and the rights that the subscription needs. If you did not make it, a read under a condition or of some fields is not enough. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the block instead.
          */
         post: operations["events.adoptSubscription"];
         delete?: never;
@@ -1843,7 +1843,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a webhook
-         * @description From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` and read on everything that it sends. Otherwise the response is 403, and nothing changes. A webhook that a block declared gets 409: adopt the block instead.
+         * @description From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` and read on everything that it sends. If you did not make it, a read under a condition or of some fields is not enough. Otherwise the response is 403, and nothing changes. Look at the `url` first: from then on it gets everything that you may read. A webhook that a block declared gets 409: adopt the block instead.
          */
         post: operations["webhooks.adopt"];
         delete?: never;
@@ -4408,7 +4408,7 @@ export interface operations {
             query?: {
                 /** @description If true, the response shows what the block would get, and nothing is installed. */
                 dryRun?: boolean;
-                /** @description Whether to replace the version that is installed. */
+                /** @description Whether to replace the version that is installed. A caller who did not make the block needs the rights for adopting it, for the installed version and for the new one. */
                 upgrade?: boolean;
                 /** @description Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 `new_permissions` lists them. */
                 allowNewPermissions?: boolean;
@@ -8695,7 +8695,7 @@ export interface operations {
     "users.delete": {
         parameters: {
             query?: {
-                /** @description The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must have the rights that these things need. A caller who names another user needs `update` on `users`, and every right that the named user has. */
+                /** @description The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must have the rights that adopting these things needs. A caller who names another user needs `update` on `users`, and every right that the named user has. Look at the `url` of each webhook first: from then on it gets everything that this user may read. */
                 handOverTo?: string;
                 /** @description Suspends the things that the deleted user made until another user adopts them. Cannot be combined with `handOverTo`. */
                 suspend?: boolean;

@@ -21,8 +21,8 @@
 //!    calls [`Connection::end_suspension`] when the maker has the right again. `SuspensionAnswer` shows it.
 //! 5. **Adopt.** [`App::require_carried`] requires that a caller has the rights that the thing needs. Then
 //!    `Connection::set_maker` makes the caller its maker, which ends its suspension. From then on the thing does what this maker
-//!    may do. So if the thing could do less without anybody noticing, somebody else than its maker ([`Caller::has_made`]) needs
-//!    its rights without a condition.
+//!    may do. So if the thing could do less without anybody noticing, somebody else than its maker ([`has_made`]) needs its rights
+//!    without a condition.
 //!
 //! For 4 and 5 each kind implements [`ActsLater`](crate::state::acts_later::ActsLater) in its own file.
 
@@ -77,12 +77,6 @@ impl Caller {
             None if self.rights().is_unrestricted() => Maker::default(),
             None => Maker::public(),
         }
-    }
-
-    /// Whether the caller made the things of `maker`, or is the person for whom an API key made them. A key is not this person,
-    /// because it may have fewer rights: it made only what it made itself.
-    pub(crate) fn has_made(&self, maker: &Maker) -> bool {
-        self.maker() == *maker || maker.user_id.as_deref().is_some_and(|user_id| self.is_session_of(user_id))
     }
 
     /// The caller's own rights. For a block, these are the rights that it was granted for itself.
@@ -248,6 +242,27 @@ pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Resu
         chain.push(id);
     }
     Ok(chain)
+}
+
+/// Whether the caller made the things of `maker`: itself, or as a session with keys that act as this user and that this user made.
+///
+/// A key that somebody else made for the user, or that has no maker, may have more rights than the user. So its things are not the
+/// user's. The same goes for a key that was deleted, because its maker is not known any more. A key is not its user, because it may
+/// have fewer rights.
+pub(crate) async fn has_made(connection: &mut Connection, caller: &Caller, maker: &Maker) -> Result<bool> {
+    if caller.maker() == *maker {
+        return Ok(true);
+    }
+    let mut next = maker.clone();
+    for _ in 0..=CHAIN_READ_MAX {
+        if !next.user_id.as_deref().is_some_and(|user_id| caller.is_session_of(user_id)) {
+            return Ok(false);
+        }
+        let Some(id) = next.api_key_id else { return Ok(true) };
+        let Some(holder) = connection.api_key_of_id(&id).await? else { return Ok(false) };
+        next = holder.key.maker;
+    }
+    Ok(false)
 }
 
 /// Raises the versions of the data about these things that every instance keeps in memory, because their makers change.

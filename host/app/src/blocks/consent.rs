@@ -3,13 +3,14 @@
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
-use blockbase_store::{Connection, Maker, Thing, ThingKind};
+use blockbase_store::{BlockRow, Connection, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::conditions::shown_data;
 use crate::App;
+use crate::access::makers::has_made;
 use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, SuspensionCheck};
 use crate::state::block_types::manifest_place;
@@ -215,7 +216,7 @@ impl ActsLater for MadeBlocks {
             let registry = app.registry_in(connection).await?;
             app.check_consent(&registry, caller, &manifest)?;
             app.check_subscriptions(caller, &manifest)?;
-            app.check_takeover(&registry, caller, &row.maker, &manifest)
+            app.check_takeover(connection, caller, &row, None).await
         })
     }
 
@@ -293,24 +294,38 @@ impl App {
         Ok(())
     }
 
-    /// Checks that the caller may become the maker of a block that `maker` made, by adopting it or by installing another version.
-    /// From then on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must
-    /// not get fewer events or reach fewer rows for this reason, because nobody would notice. `manifest` says what the block does
-    /// then.
+    /// Checks that the caller may become the maker of an installed block, by adopting it or by installing another version. From
+    /// then on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must not
+    /// get fewer events or reach fewer rows for this reason, because nobody would notice.
+    ///
+    /// `next` is the version that becomes active. What the block does now counts too, because a rollback restores it.
     ///
     /// # Errors
     /// `forbidden`, which names the object that the caller reaches only in part.
-    pub(crate) fn check_takeover(&self, registry: &Registry, caller: &Caller, maker: &Maker, manifest: &Manifest) -> Result<()> {
-        if !self.settings.require_auth || caller.has_made(maker) {
+    pub(super) async fn check_takeover(
+        &self,
+        connection: &mut Connection,
+        caller: &Caller,
+        block: &BlockRow,
+        next: Option<&Manifest>,
+    ) -> Result<()> {
+        if !self.settings.require_auth || has_made(connection, caller, &block.maker).await? {
             return Ok(());
         }
+        let registry = self.registry_in(connection).await?;
+        let installed: Manifest = manifest_place(&block.name).decides(&block.manifest)?;
+        [&installed].into_iter().chain(next).try_for_each(|manifest| self.check_whole(&registry, caller, block, manifest))
+    }
+
+    /// Checks that the caller's rights take nothing away from a version of a block that somebody else made.
+    fn check_whole(&self, registry: &Registry, caller: &Caller, block: &BlockRow, manifest: &Manifest) -> Result<()> {
         for declared in &manifest.subscriptions {
             let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));
-            may_change_stored(caller, &declared.event, maker).map_err(within)?;
+            may_change_stored(caller, &declared.event, &block.maker).map_err(within)?;
         }
         for declared in &manifest.webhooks {
             let within = |error: Error| error.within(format_args!("Webhook `{}`", declared.name));
-            declared.topics.iter().try_for_each(|topic| may_change_stored(caller, topic, maker)).map_err(within)?;
+            declared.topics.iter().try_for_each(|topic| may_change_stored(caller, topic, &block.maker)).map_err(within)?;
         }
         let grant_context = self.grant_context(registry);
         let held = caller.rights().with_meaning(&grant_context);
@@ -321,7 +336,7 @@ impl App {
             let for_everybody = Grant { row_policy: asked.row_policy, ..asked.as_ref().clone().for_all() };
             if held.covers(&asked) && !held.covers(&for_everybody) {
                 let message = format!(
-                    "Somebody else made this block, and your permissions on `{}` depend on who you are. The block would reach only \
+                    "You did not make this block, and your permissions on `{}` depend on who you are. The block would reach only \
                      your rows, whoever calls it. Somebody with the permission for all rows has to do this.",
                     permission.resource
                 );

@@ -160,20 +160,30 @@ impl App {
         let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present, self.registry().version);
         let beside = manifest.clone();
         let interfaces = self.runtime()?.interfaces();
-        let beside_others = self
+        let (app, acting, inspected) = (self.itself()?, caller.clone(), digest.to_owned());
+        let (beside_others, takeover) = self
             .scan(caller, move |connection| {
                 Box::pin(async move {
                     let installed = connection.blocks().await?;
                     let subscriptions = connection.subscriptions().await?;
-                    Ok(check_beside_others(&beside, &beside.requires.blocks(interfaces), &installed, &subscriptions))
+                    let replaced = installed.iter().find(|block| block.name == beside.name && block.digest != inspected);
+                    let takeover = match replaced {
+                        Some(block) => app.check_takeover(connection, &acting, block, Some(&beside)).await,
+                        None => Ok(()),
+                    };
+                    let takeover = match takeover {
+                        // The check itself failed.
+                        Err(error) if error.code != Code::Forbidden => return Err(error),
+                        takeover => takeover,
+                    };
+                    Ok((check_beside_others(&beside, &beside.requires.blocks(interfaces), &installed, &subscriptions), takeover))
                 })
             })
             .await?;
-        let replaced = present.filter(|present| present.digest != digest);
         let checks: [Result<()>; 8] = [
             self.check_consent(&self.registry(), caller, manifest),
             self.check_subscriptions(caller, manifest),
-            replaced.map_or(Ok(()), |replaced| self.check_takeover(&self.registry(), caller, &replaced.maker, manifest)),
+            takeover,
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),
             check_secrets(caller, manifest, present),

@@ -152,8 +152,10 @@ impl App {
             Some(same) => Manifest { permissions: same.manifest.permissions.clone(), ..manifest },
             None => self.stored_manifest(caller, manifest)?,
         };
-        // An upgrade to the file that is already active changes nothing, so nobody takes the block over.
-        self.check_grantable(caller, &manifest, present.as_deref().filter(|_| same.is_none()))?;
+        self.check_grantable(caller, &manifest)?;
+        if options.dry_run && same.is_none() {
+            self.check_takeover_now(caller, &manifest).await?;
+        }
         check_secrets(caller, &manifest, present.as_deref())?;
         if let Some(consent) = &options.consent {
             check_consent_to(&registry, &manifest, consent)?;
@@ -222,7 +224,7 @@ impl App {
         // Objects and fields may have other names than when that version was installed.
         manifest.permissions.data = self.asked_again(&self.stored_manifest_of(name, version).await?)?;
         let manifest = self.stored_manifest(caller, manifest)?;
-        self.check_grantable(caller, &manifest, Some(&present))?;
+        self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, Some(&present))?;
         let change = self.change(caller, manifest, digest, None, Some(&present), schema)?;
         Ok(self.apply(caller, change).await?.0)
@@ -240,17 +242,27 @@ impl App {
         manifest_place(block).decides(&text)
     }
 
-    /// Checks that the caller may grant what the manifest asks for, and may take over the block that the version replaces. Checks
-    /// that the block's requirements are installed.
-    fn check_grantable(&self, caller: &Caller, manifest: &Manifest, replaced: Option<&InstalledBlock>) -> Result<()> {
-        let registry = self.registry();
-        self.check_consent(&registry, caller, manifest)?;
+    /// Checks that the caller may grant what the manifest asks for, and that the block's requirements are installed.
+    fn check_grantable(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        self.check_consent(&self.registry(), caller, manifest)?;
         self.check_subscriptions(caller, manifest)?;
-        if let Some(replaced) = replaced {
-            self.check_takeover(&registry, caller, &replaced.maker, manifest)?;
-        }
         self.check_requirements(manifest)?;
-        check_actions(manifest, &registry, &self.blocks.read())
+        check_actions(manifest, &self.registry(), &self.blocks.read())
+    }
+
+    /// Checks for a dry run that the caller may take over the block that this version would replace. An installation checks this
+    /// in its transaction.
+    async fn check_takeover_now(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        let (app, acting, next) = (self.itself()?, caller.clone(), manifest.clone());
+        self.scan(caller, move |connection| {
+            Box::pin(async move {
+                match connection.blocks().await?.into_iter().find(|block| block.name == next.name) {
+                    Some(block) => app.check_takeover(connection, &acting, &block, Some(&next)).await,
+                    None => Ok(()),
+                }
+            })
+        })
+        .await
     }
 
     /// Everything that has to be stored to make a version active.
@@ -481,9 +493,7 @@ async fn store_change(connection: &mut Connection, app: &App, caller: &Caller, c
     check_beside_others(&manifest, &required, &installed, &connection.subscriptions().await?)?;
     let before = installed.into_iter().find(|block| block.name == name);
     if let Some(block) = &before {
-        // Somebody else may have adopted the block since the change was checked.
-        let registry = app.registry_in(connection).await?;
-        app.check_takeover(&registry, caller, &block.maker, &manifest)?;
+        app.check_takeover(connection, caller, block, Some(&manifest)).await?;
     }
     let action = match (&before, &file) {
         (None, _) => AuditAction::Install,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::App;
-use crate::access::makers::{declared_by_none, keep_maker};
+use crate::access::makers::{declared_by_none, has_made, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
@@ -131,8 +131,8 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
 ///
 /// # Errors
 /// `forbidden`, which names the right that the caller lacks.
-fn may_adopt(app: &App, caller: &Caller, row: &SubscriptionRow) -> Result<()> {
-    match caller.has_made(&row.maker) {
+async fn may_adopt(app: &App, connection: &mut Connection, caller: &Caller, row: &SubscriptionRow) -> Result<()> {
+    match has_made(connection, caller, &row.maker).await? {
         true => row.needs(app, caller),
         false => may_change(caller, row),
     }
@@ -185,7 +185,12 @@ impl ActsLater for MadeSubscriptions {
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { connection.subscription(id).await?.map_or(Ok(()), |row| may_adopt(app, caller, &row)) })
+        Box::pin(async move {
+            match connection.subscription(id).await? {
+                Some(row) => may_adopt(app, connection, caller, &row).await,
+                None => Ok(()),
+            }
+        })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::App;
-use crate::access::makers::{declared_by_none, keep_maker};
+use crate::access::makers::{declared_by_none, has_made, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::base::stored::Place;
 use crate::base::topic::{Topic, WebhookTestMembers};
@@ -142,8 +142,8 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
 ///
 /// # Errors
 /// `forbidden`, which names what the caller cannot read.
-fn may_adopt(app: &App, caller: &Caller, row: &WebhookRow) -> Result<()> {
-    match caller.has_made(&row.maker) {
+async fn may_adopt(app: &App, connection: &mut Connection, caller: &Caller, row: &WebhookRow) -> Result<()> {
+    match has_made(connection, caller, &row.maker).await? {
         true => row.needs(app, caller),
         false => may_change(caller, row),
     }
@@ -199,7 +199,12 @@ impl ActsLater for MadeWebhooks {
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { connection.held_webhook(id).await?.map_or(Ok(()), |row| may_adopt(app, caller, &row)) })
+        Box::pin(async move {
+            match connection.held_webhook(id).await? {
+                Some(row) => may_adopt(app, connection, caller, &row).await,
+                None => Ok(()),
+            }
+        })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {

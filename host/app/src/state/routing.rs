@@ -340,7 +340,7 @@ pub(crate) fn may_act_on(caller: &Caller, pattern: &TopicPattern, maker: &Maker)
 /// The refusal to act on what somebody else made, for a caller who reads only a part of the object.
 fn reads_a_part(object: &str) -> Error {
     let message = format!(
-        "You may read only some records or fields of `{object}`. Somebody else made this, so you need the permission to read all \
+        "You may read only some records or fields of `{object}`. You did not make this, so you need the permission to read all \
          records of `{object}`, with all fields."
     );
     Error::new(Code::Forbidden, message)

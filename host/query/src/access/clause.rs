@@ -107,6 +107,14 @@ impl Clause {
         self.conjuncts().iter().any(names)
     }
 
+    /// The condition without the conjuncts that depend on who the caller is. `None` if it has no others.
+    pub(super) fn for_all(self) -> Option<Clause> {
+        if !self.names_caller() {
+            return Some(self);
+        }
+        Clause::all(self.split().into_iter().filter(|conjunct| !conjunct.names_caller()).collect())
+    }
+
     /// The conjunction of `clauses`. `None` if `clauses` is empty.
     pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
         match clauses.as_slice() {

@@ -66,11 +66,12 @@ impl Grant {
     }
 
     /// The grant that a giver needs in order to give this grant to somebody else. `own` and conditions that depend on the caller
-    /// mean other rows for another user, so the giver needs the grant without them.
+    /// mean other rows for another user, so the giver needs the grant without them. Parts of a condition that do not depend on
+    /// the caller stay.
     pub fn for_all(self) -> Grant {
-        let rows = self.rows.filter(|rows| !rows.names_caller());
-        // The giver needs the grant without its check. `{}` is a check that accepts every row after a write.
-        let check = self.check.map(|check| if check.names_caller() { Clause::new("{}") } else { check });
+        let rows = self.rows.and_then(Clause::for_all);
+        // If nothing is left of the check, the giver needs the grant without it. `{}` accepts every row after a write.
+        let check = self.check.map(|check| check.for_all().unwrap_or_else(|| Clause::new("{}")));
         Grant { row_policy: None, rows, check, ..self }
     }
 

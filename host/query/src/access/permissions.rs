@@ -684,6 +684,16 @@ mod tests {
         assert_eq!(of(r##"{"_or":[{"#1:1":{"in":["\u0024key.id"]}}]}"##), None);
         let checked = conditional(&[Action::Read], Some(r##"{"#1:1":1}"##), Some(r##"{"#1:1":"$user.id"}"##)).for_all();
         assert_eq!((checked.rows.is_some(), checked.check.as_ref().map(Clause::text)), (true, Some("{}")));
+        for (rows, left) in [
+            (r##"{"#1:1":"a","#1:2":"$user.id"}"##, r##"{"#1:1":"a"}"##),
+            (r##"{"_and":[{"#1:2":"$user.id"},{"#1:1":"a"}]}"##, r##"{"#1:1":"a"}"##),
+            (r##"{"#1:1":{"gt":"a","neq":"$user.id"}}"##, r##"{"#1:1":{"gt":"a"}}"##),
+            (r##"{"@1>":{"#2:1":"a","#2:2":"$key.id"}}"##, r##"{"@1>":{"#2:1":"a"}}"##),
+            (r##"{"@1<":{"some":{"#2:2":"$user.id","#2:1":"a"},"none":{"#2:1":"b"}}}"##, r##"{"@1<":{"none":{"#2:1":"b"}}}"##),
+            (r##"{"#1:1":"a","_not":{"#1:2":"$user.id"}}"##, r##"{"#1:1":"a"}"##),
+        ] {
+            assert_eq!(of(rows).as_ref().map(Clause::text), Some(left), "{rows}");
+        }
         assert!(of(r##"{"#1:1":"$now"}"##).is_some());
         assert!(of(r##"{"#1:1":"$$user.id"}"##).is_some());
     }

@@ -292,8 +292,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             dry_run,
             query_parameter(
                 "upgrade",
-                "Whether to replace the version that is installed. If somebody else made the block, the caller needs the rights \
-                    for adopting the new version.",
+                "Whether to replace the version that is installed. A caller who did not make the block needs the rights \
+                    for adopting it, for the installed version and for the new one.",
                 json!({ "type": "boolean" }),
             ),
             query_parameter(
@@ -351,7 +351,10 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("delete", base, uninstall);
 
     let rollback = operation("rollback", "Go back to the previous version of a block")
-        .describe("Needs the same rights as an upgrade to that version.")
+        .describe(
+            "Needs create on `blocks` and the same rights as an upgrade to that version. It asks for no consent: a webhook whose \
+            `url` differs there keeps its secret.",
+        )
         .parameter(block())
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
@@ -359,9 +362,10 @@ pub(crate) fn describe(paths: &mut Paths) {
     let adopt = operation("adopt", "Consent to the rights of a block")
         .describe(
             "From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on \
-            `blocks` and every permission that the block's manifest asks for. If somebody else made the block, the caller also \
+            `blocks` and every permission that the block's manifest asks for. A caller who did not make the block also \
             needs to read all records of the objects in its topics, and permissions that do not depend on who the caller is. \
-            Otherwise the response is 403, and nothing changes.",
+            Otherwise the response is 403, and nothing changes. Look at the `url` of each webhook first: from then on it gets \
+            everything that you may read.",
         )
         .parameter(block())
         .problems(&[400, 404, 409])

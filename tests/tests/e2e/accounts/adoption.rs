@@ -120,33 +120,77 @@ on_both_engines! {
         let server = quick(engine).start().await;
         let admin = server.admin().await;
         define(&admin).await;
-        role(&admin, "narrow", manager(reads(json!({ "where": { "assignee": "$user.id" } })))).await;
-        let (ann, ann_id) = user(&admin, "ann", Some("narrow")).await;
-        let (bob, _) = user(&admin, "bob", Some("narrow")).await;
-        let (by_key, row) = key(&ann, json!({ "name": "one", "roleId": "narrow" })).await;
-        let (by_other_key, _) = key(&ann, json!({ "name": "two", "roleId": "narrow" })).await;
-        let (id, _) = make(&by_key, json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] })).await;
-        subscribe(&by_key, "listener").await;
-        let adoptions = [format!("/api/v1/webhooks/{id}/adopt"), "/api/v1/events/subscriptions/listener/adopt".to_owned()];
-        // A key is not its person, because it may have fewer rights.
-        let refuses = async |who: &Admin<'_>| {
-            for adopt in &adoptions {
+        role(&admin, "team", manager(reads(json!({})))).await;
+        let (ann, ann_id) = user(&admin, "ann", Some("team")).await;
+        let (bob, _) = user(&admin, "bob", Some("team")).await;
+        let (by_key, row) = key(&ann, json!({ "name": "one", "roleId": "team" })).await;
+        let (by_other_key, _) = key(&ann, json!({ "name": "two", "roleId": "team" })).await;
+        let (by_key_of_key, below) = key(&by_key, json!({ "name": "three", "roleId": "team" })).await;
+        let mut adoptions = Vec::new();
+        for (maker, consumer) in [(&by_key, "one"), (&by_key_of_key, "two"), (&by_key, "three")] {
+            let (id, _) = make(maker, json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] })).await;
+            subscribe(maker, consumer).await;
+            adoptions.push([format!("/api/v1/webhooks/{id}/adopt"), format!("/api/v1/events/subscriptions/{consumer}/adopt")]);
+        }
+        let last = adoptions.pop().unwrap();
+        // From now on, everybody reads only their own tasks.
+        let narrow = json!({ "permissions": manager(reads(json!({ "where": { "assignee": "$user.id" } }))) });
+        assert_eq!(admin.patch("/api/v1/roles/team", narrow).await.status, 200);
+        let refuses = async |who: &Admin<'_>, adoptions: &[[String; 2]]| {
+            for adopt in adoptions.iter().flatten() {
                 who.post(adopt, json!({})).await.expect_error(403, "forbidden");
             }
         };
-        refuses(&bob).await;
-        refuses(&by_other_key).await;
-        let key_id = row["id"].as_str().unwrap().to_owned();
-        assert_eq!(makers(&server).await, vec![vec![ann_id.clone(), key_id.clone()]; 2]);
-
-        assert_eq!(ann.delete(&format!("/api/v1/api-keys/{key_id}")).await.status, 204);
-        assert_eq!(admin.get(&format!("/api/v1/webhooks/{id}")).await.data()["suspended"]["reason"], "key_gone");
-        for adopt in &adoptions {
+        refuses(&bob, &adoptions).await;
+        // A key is not its person, because it may have fewer rights.
+        refuses(&by_other_key, &adoptions).await;
+        let (key_id, below_id) = (row["id"].as_str().unwrap().to_owned(), below["id"].as_str().unwrap().to_owned());
+        let of = |key_id: &str| vec![ann_id.clone(), key_id.to_owned()];
+        let mut made = vec![of(&key_id), of(&key_id), of(&below_id)];
+        made.sort();
+        let before = makers(&server).await;
+        assert_eq!((&before[..3], &before[3..]), (&made[..], &made[..]));
+        for adopt in adoptions.iter().flatten() {
             assert_eq!(ann.post(adopt, json!({})).await.data()["suspended"], Value::Null);
         }
-        assert_eq!(makers(&server).await, of_session(&ann_id, 2));
-        refuses(&by_other_key).await;
-        assert_eq!(makers(&server).await, of_session(&ann_id, 2));
+        let after = [of(""), of(""), of(&key_id)];
+        assert_eq!(makers(&server).await, [after.clone(), after.clone()].concat());
+        refuses(&by_key, &adoptions).await;
+
+        // Nobody knows any more who made a key that is gone.
+        assert_eq!(ann.delete(&format!("/api/v1/api-keys/{key_id}")).await.status, 204);
+        refuses(&ann, &[last]).await;
+        assert_eq!(makers(&server).await, [after.clone(), after].concat());
+    }
+
+    async fn nobody_adopts_what_a_key_of_theirs_made_that_somebody_else_gave_them(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "wide", manager(reads(json!({})))).await;
+        role(&admin, "narrow", manager(reads(json!({ "where": { "state": "open" } })))).await;
+        let (bob, bob_id) = user(&admin, "bob", Some("narrow")).await;
+        // This key acts as Bob, but has the rights of its role. So has the key that it makes.
+        let (given, _) = key(&admin, json!({ "name": "given", "roleId": "wide", "userId": bob_id })).await;
+        let (below, _) = key(&given, json!({ "name": "below", "roleId": "wide" })).await;
+        for (name, maker) in [("given", &given), ("below", &below)] {
+            let (id, _) = make(maker, json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] })).await;
+            let consumer = format!("of-{name}");
+            subscribe(maker, &consumer).await;
+            let keys = json!({ "webhooks": [webhook("out", "https://webhook.invalid/")] });
+            let installed = maker.install("", version(name, "1.0.0", keys.clone()).await).await;
+            assert_eq!(installed.status, 201, "{}", installed.text);
+            let before = makers(&server).await;
+            for path in [
+                format!("/api/v1/webhooks/{id}/adopt"),
+                format!("/api/v1/events/subscriptions/{consumer}/adopt"),
+                format!("/api/v1/blocks/{name}/adopt"),
+            ] {
+                bob.post(&path, json!({})).await.expect_error(403, "forbidden");
+            }
+            bob.install("?upgrade=true", version(name, "1.1.0", keys).await).await.expect_error(403, "forbidden");
+            assert_eq!(makers(&server).await, before);
+        }
     }
 
     async fn nothing_is_handed_over_to_somebody_who_would_cut_it(engine: Engine) {
@@ -155,16 +199,29 @@ on_both_engines! {
         define(&admin).await;
         role(&admin, "wide", manager(reads(json!({})))).await;
         role(&admin, "narrow", manager(reads(json!({ "where": { "state": "open" } })))).await;
-        let (maker, maker_id) = user(&admin, "maker", Some("wide")).await;
         let (_, wide_id) = user(&admin, "wide", Some("wide")).await;
         let (_, narrow_id) = user(&admin, "narrow", Some("narrow")).await;
-        make(&maker, json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] })).await;
-        let path = format!("/api/v1/users/{maker_id}");
-        let refused = admin.delete(&format!("{path}?handOverTo={narrow_id}")).await.expect_error(403, "forbidden");
-        assert!(refused["message"].as_str().unwrap().contains("lacks a right"), "{refused}");
-        assert_eq!((admin.get(&path).await.status, makers(&server).await), (200, of_session(&maker_id, 1)));
-        assert_eq!(admin.delete(&format!("{path}?handOverTo={wide_id}")).await.status, 204);
-        assert_eq!(makers(&server).await, of_session(&wide_id, 1));
+        // With each user, one more thing of the heir, and with a block also its subscription.
+        for (kind, count) in [("webhook", 1), ("subscription", 2), ("block", 4)] {
+            let (maker, maker_id) = user(&admin, kind, Some("wide")).await;
+            match kind {
+                "webhook" => {
+                    make(&maker, json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] })).await;
+                }
+                "subscription" => subscribe(&maker, "listener").await,
+                _ => {
+                    let keys = json!({ "subscriptions": [subscription("hears:log")] });
+                    assert_eq!(maker.install("", version("hears", "1.0.0", keys).await).await.status, 201);
+                }
+            }
+            let path = format!("/api/v1/users/{maker_id}");
+            let before = makers(&server).await;
+            let refused = admin.delete(&format!("{path}?handOverTo={narrow_id}")).await.expect_error(403, "forbidden");
+            assert!(refused["message"].as_str().unwrap().contains("lacks a right"), "{kind}: {refused}");
+            assert_eq!((admin.get(&path).await.status, makers(&server).await), (200, before), "{kind}");
+            assert_eq!(admin.delete(&format!("{path}?handOverTo={wide_id}")).await.status, 204, "{kind}");
+            assert_eq!(makers(&server).await, of_session(&wide_id, count), "{kind}");
+        }
     }
 
     async fn nobody_upgrades_a_block_whose_events_they_would_cut(engine: Engine) {
@@ -222,9 +279,21 @@ on_both_engines! {
         let report = upgraded.json()["report"]["webhooks"][0].clone();
         assert_eq!((&report["id"], report.get("secret")), (&before.0[1][0]["id"], None), "{report}");
         assert_eq!(makers(&server).await, of_session(&wide_id, 3));
-        // A version without events needs no reads, like an uninstall.
-        assert_eq!(narrow.install("?upgrade=true", version("sender", "2.0.0", json!({})).await).await.status, 200);
+        // What the block does now counts too. Otherwise a rollback would restore it with fewer events.
+        let empty = version("sender", "2.0.0", json!({})).await;
+        for query in ["?upgrade=true&dryRun=true", UPGRADE] {
+            narrow.install(query, empty.clone()).await.expect_error(403, "forbidden");
+        }
+        assert_eq!(makers(&server).await, of_session(&wide_id, 3));
+        assert_eq!(wide.install("?upgrade=true", empty).await.status, 200);
         assert_eq!(admin.get("/api/v1/webhooks").await.data(), json!([]));
+        // What the block would do counts as before.
+        let again = version("sender", "2.0.1", json!({ "webhooks": [out], "subscriptions": [subscription("sender:log")] })).await;
+        narrow.install(UPGRADE, again).await.expect_error(403, "forbidden");
+        narrow.post("/api/v1/blocks/sender/rollback", json!({})).await.expect_error(403, "forbidden");
+        assert_eq!(makers(&server).await, of_session(&wide_id, 1));
+        // A block that gets no events, and would get none, is not cut.
+        assert_eq!(narrow.install("?upgrade=true", version("sender", "2.0.2", json!({})).await).await.status, 200);
         assert_eq!(makers(&server).await, of_session(&narrow_id, 1));
         // From now on the block is their own, so they may give it what they could give to a new one.
         let own = json!({ "webhooks": [out], "subscriptions": [subscription("sender:log")] });
@@ -232,6 +301,26 @@ on_both_engines! {
             assert_eq!(narrow.install(UPGRADE, version("sender", number, own.clone()).await).await.status, 200);
         }
         assert_eq!(makers(&server).await, of_session(&narrow_id, 3));
+    }
+
+    async fn each_kind_of_events_of_a_block_counts_by_itself(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "narrow", manager(reads(json!({ "where": { "state": "open" } })))).await;
+        let (narrow, _) = user(&admin, "narrow", Some("narrow")).await;
+        for (name, keys) in [
+            ("sends", json!({ "webhooks": [webhook("out", "https://webhook.invalid/")] })),
+            ("hears", json!({ "subscriptions": [subscription("hears:log")] })),
+        ] {
+            assert_eq!(admin.install("", version(name, "1.0.0", keys.clone()).await).await.status, 201);
+            let before = makers(&server).await;
+            narrow.post(&format!("/api/v1/blocks/{name}/adopt"), json!({})).await.expect_error(403, "forbidden");
+            for keys in [keys, json!({})] {
+                narrow.install("?upgrade=true", version(name, "1.1.0", keys).await).await.expect_error(403, "forbidden");
+            }
+            assert_eq!(makers(&server).await, before, "{name}");
+        }
     }
 
     async fn a_new_version_takes_nothing_from_others(engine: Engine) {
@@ -278,6 +367,8 @@ on_both_engines! {
             [id_of("one"), id_of("two")]
         };
         let [(one, _), (two, _)] = ids().await;
+        let secrets = async || server.sql("SELECT name, secret FROM svc_webhooks ORDER BY name").await;
+        let kept = secrets().await;
         // If the two receivers are swapped, each would get what is signed with the secret of the other one.
         let swapped = version("sender", "1.1.0", urls(b, a)).await;
         for (file, names) in [(swapped.clone(), &["one", "two"][..]), (version("sender", "1.1.0", urls(c, b)).await, &["one"])] {
@@ -289,6 +380,10 @@ on_both_engines! {
         let upgraded = admin.install(UPGRADE, swapped).await;
         assert_eq!(upgraded.status, 200, "{}", upgraded.text);
         assert!(!upgraded.text.contains("whsec_"), "{}", upgraded.text);
-        assert_eq!(ids().await, [(one, json!(b)), (two, json!(a))]);
+        assert_eq!(ids().await, [(one.clone(), json!(b)), (two.clone(), json!(a))]);
+        assert_eq!(secrets().await, kept);
+        // A rollback asks nothing.
+        assert_eq!(admin.post("/api/v1/blocks/sender/rollback", json!({})).await.status, 200);
+        assert_eq!((ids().await, secrets().await), ([(one, json!(a)), (two, json!(b))], kept));
     }
 }

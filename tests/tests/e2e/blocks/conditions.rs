@@ -555,10 +555,21 @@ on_both_engines! {
             lead.install("?upgrade=true", next.clone()).await,
         ] {
             let refused = refused.expect_error(403, "forbidden");
-            assert!(refused["message"].as_str().unwrap().contains("Somebody else made this block"), "{refused}");
+            assert!(refused["message"].as_str().unwrap().contains("You did not make this block"), "{refused}");
         }
         assert_eq!(titles(&ann).await, ["a"]);
         assert_eq!(admin.install("?upgrade=true", next).await.status, 200);
+
+        // Only the part that names the caller would mean another row.
+        let (open, both) = (json!({ "where": { "state": "open" } }), json!({ "where": { "state": "open", "assignee": "$user.id" } }));
+        role(&admin, "opener", json!([manages, tasks(open)])).await;
+        let (opener, _) = user(&admin, "opener", Some("opener")).await;
+        let narrower = admin.install("?upgrade=true&allowNewPermissions=true", version("1.1.1", asked(&both)).await).await;
+        assert_eq!(narrower.status, 200, "{}", narrower.text);
+        lead.post("/api/v1/blocks/reach/adopt", json!({})).await.expect_error(403, "forbidden");
+        let adopted = opener.post("/api/v1/blocks/reach/adopt", json!({})).await;
+        assert_eq!(adopted.status, 200, "{}", adopted.text);
+        assert_eq!(titles(&ann).await, ["a"]);
 
         // `own` means the rows of the caller, whoever made the block.
         let other = admin.install("?upgrade=true&allowNewPermissions=true", version("1.2.0", asked(&own)).await).await;

@@ -287,7 +287,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             "handOverTo",
             "The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must \
             have the rights that adopting these things needs. A caller who names another user needs `update` on `users`, and every \
-            right that the named user has.",
+            right that the named user has. Look at the `url` of each webhook first: from then on it gets everything that this user \
+            may read.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter(

@@ -384,7 +384,7 @@ pub(crate) fn describe_subscriptions(paths: &mut Paths) {
     let adopt = operation("adoptSubscription", "Become the maker of a subscription")
         .describe(
             "From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and \
-            the rights that the subscription needs. If somebody else made it, a read under a condition or of some fields is not \
+            the rights that the subscription needs. If you did not make it, a read under a condition or of some fields is not \
             enough. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the \
             block instead.",
         )

@@ -205,9 +205,9 @@ pub(crate) fn describe(paths: &mut Paths) {
     let adopt = operation("adopt", "Become the maker of a webhook")
         .describe(
             "From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` \
-            and read on everything that it sends. If somebody else made it, a read under a condition or of some fields is not \
-            enough. Otherwise the response is 403, and nothing changes. A webhook that a block declared gets 409: adopt the block \
-            instead.",
+            and read on everything that it sends. If you did not make it, a read under a condition or of some fields is not \
+            enough. Otherwise the response is 403, and nothing changes. Look at the `url` first: from then on it gets everything \
+            that you may read. A webhook that a block declared gets 409: adopt the block instead.",
         )
         .parameter(webhook())
         .problems(&[400, 404, 409])

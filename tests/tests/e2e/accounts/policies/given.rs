@@ -126,6 +126,15 @@ on_both_engines! {
         let made = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(body)).await;
         assert_eq!(made.status, 201, "{}", made.text);
         ann.post("/api/v1/api-keys", json!({ "name": "of bob", "roleId": "sly", "userId": bob_id })).await.expect_error(403, "forbidden");
+        // Cleo may make keys of others. Only the part that names the caller does not count.
+        let open = json!({ "resource": "task", "actions": ["read"], "where": { "state": "open" } });
+        let both = json!({ "resource": "task", "actions": ["read"], "where": { "state": "open", "assignee": "$user.id" } });
+        let manages = |what: &str| json!({ "resource": what, "actions": ["manage"] });
+        role(&admin, "both", json!([both])).await;
+        role(&admin, "maker", json!([manages("api_keys"), manages("users"), open, mine])).await;
+        let (cleo, _) = user(&admin, "cleo", Some("maker")).await;
+        cleo.post("/api/v1/api-keys", json!({ "name": "of bob", "roleId": "mine", "userId": bob_id })).await.expect_error(403, "forbidden");
+        key(&cleo, json!({ "name": "of bob", "roleId": "both", "userId": bob_id })).await;
     }
 
     async fn a_condition_goes_only_through_what_its_author_reads_all_of(server: Server) {

@@ -145,12 +145,14 @@ impl World<'_> {
         // The other surfaces take turns with batches.
         for (place, operations) in self.batches(ids).into_iter().enumerate() {
             let input = json!({ "op": "batch", "object": "", "json": operations.to_string() });
+            // In a block, an operation that finds no record is null, and the others are not undone.
+            let is_for_a_block = operations.as_array().is_some_and(|operations| operations.len() == 1);
             let operations = json!({ "operations": operations });
             requests.push(Request::Rest("POST", "/api/v1/batch".to_owned(), operations.clone()));
             requests.push(match place % 3 {
                 0 => Request::Graphql(batch, operations),
-                1 => Request::Tool("batch_records", operations),
-                _ => Request::Block(input),
+                2 if is_for_a_block => Request::Block(input),
+                _ => Request::Tool("batch_records", operations),
             });
         }
         requests
