@@ -2999,7 +2999,7 @@ export interface components {
             /** @description Whether the record meets the condition. Null without `id`. */
             passes: boolean | null;
         };
-        /** @description A grant, and whether the record passes it. */
+        /** @description A grant, and whether it allows the action on the record. */
         SvcExplainedGrant: {
             /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
             resource: string;
@@ -3027,9 +3027,9 @@ export interface components {
             } | null;
             /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
-            /** @description Whether the record meets the condition of this grant. For `create`, this is its `check`. Null without `id`. False if the grant is broken for this action. */
+            /** @description Whether the record meets the condition of this grant. For `create`: whether it meets the `check`. A new record belongs to its maker, so `own` is then met. Null without `id`. False if the grant is broken for this action. */
             passes: boolean | null;
-            /** @description The parts of the grant's condition that the record does not meet, with the values of the variables. A part that no record can meet is as the grant has it, with the names of the variables, because one of them may have no value for the user. Empty without `id`, if the record passes, and if the grant is broken. */
+            /** @description The parts of the grant's condition that the record does not meet, in normal form and with the values of the variables, like `condition`. A part that no record can meet is shown as it is in the grant, with the names of the variables, because one of them may have no value for the user. Other parts that lead to records of an object are left out if the caller may not read all records of that object. Empty without `id`, if the record passes, and if the grant is broken. */
             failing: JsonObject[];
         };
         /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */

@@ -351,7 +351,12 @@ test("the console seen as a role has the rows and the columns that its grants re
 test("it is explained why somebody sees a record, and who may ask is told what they need", async () => {
   const vera = await person(owner, "Vera Viewer");
   const where = { "squad.seat_by_squad": { some: { user_id: "$user.id" } } };
-  const id = await role("ticket viewers", [{ resource: "ticket", actions: ["read"], where }, { resource: "ticket", actions: ["create"], rowPolicy: "own" }]);
+  const id = await role("ticket viewers", [
+    { resource: "ticket", actions: ["read"], where },
+    { resource: "ticket", actions: ["create"], rowPolicy: "own" },
+    { resource: "ticket", actions: ["update"], where: { title: "near" } },
+    { resource: "ticket", actions: ["update"], where: { title: "far", assignee: "$user.id" } },
+  ]);
   const make = async (object, values) => (await must(owner, "POST", `/api/v1/data/${object}`, values)).data.id;
   const [hers, other] = [await make("squad", { name: "hers" }), await make("squad", { name: "not hers" })];
   await make("seat", { user_id: vera.userId, squad_id: hers });
@@ -380,16 +385,16 @@ test("it is explained why somebody sees a record, and who may ask is told what t
 
   // A record can be found by its text and by its id. Each grant says whether it reaches the record, and if not, why.
   const record = page.getByRole("combobox", { name: "Record", exact: true });
-  const reason = async (text) => until(text, async () => (await grants.locator("[data-verdict]").textContent())?.trim() === text);
+  const reasons = async (...texts) => until(texts.join(), async () => JSON.stringify((await grants.locator("[data-verdict]").allTextContents()).map((text) => text.trim())) === JSON.stringify(texts));
   for (const [typed, verdict, why] of [
     ["near", "This record passes", "This grant reaches the record"],
-    [far, "This record does not pass", "This grant does not reach it. Not met: some of squad's seat match (user_id is Vera Viewer)"],
+    [far, "This record does not pass", "This grant does not reach the record. Not met: some of squad's seat match (user_id is Vera Viewer)"],
   ]) {
     await record.click();
     await record.pressSequentially(typed);
     await page.keyboard.press("Enter");
     await page.getByRole("status").getByText(verdict, { exact: true }).waitFor();
-    await reason(why);
+    await reasons(why);
   }
   await page.getByText("Condition as JSON").click();
   await page.getByRole("region", { name: "Condition" }).getByText(vera.userId).waitFor();
@@ -410,7 +415,9 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
   await comesTo("any record");
   await grants.getByText("own rows").waitFor();
-  await reason("This grant allows a record like this");
+  await reasons("This grant allows a record like this");
+  await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "update");
+  await reasons("This grant reaches the record", "This grant does not reach the record. Not met: title is far; assignee is Vera Viewer");
   await choosePath(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
   await page.getByText("No grant of this role or of public allows this.").waitFor();
   await page.getByRole("status").getByText("This record does not pass", { exact: true }).waitFor();

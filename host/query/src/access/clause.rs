@@ -324,3 +324,31 @@ fn canonical_value(raw: &str) -> Option<String> {
         _ => Some(raw.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_split_into_its_conjuncts() {
+        let split = |text: &str| Clause::new(text).split().iter().map(|part| part.text().to_owned()).collect::<Vec<_>>();
+        let text = concat!(
+            r##"{"#1:2":{"gte":1,"lt":5},"_and":[{"#1:1":"a"},{"@1>":{"#2:1":"b","_or":[{},{"#2:2":1}]}}],"##,
+            r##""@1>.#2:2":3,"@1<":{"some":{"#1:1":"c"},"none":{}},"_not":{"#1:1":"d"}}"##
+        );
+        let parts = [
+            r##"{"#1:2":{"gte":1}}"##,
+            r##"{"#1:2":{"lt":5}}"##,
+            r##"{"#1:1":"a"}"##,
+            r##"{"@1>":{"#2:1":"b"}}"##,
+            r##"{"@1>":{"_or":[{},{"#2:2":1}]}}"##,
+            r##"{"@1>.#2:2":3}"##,
+            r##"{"@1<":{"some":{"#1:1":"c"}}}"##,
+            r##"{"@1<":{"none":{}}}"##,
+            r##"{"_not":{"#1:1":"d"}}"##,
+        ];
+        assert_eq!(split(text), parts);
+        assert_eq!(split("{}"), Vec::<String>::new());
+        assert_eq!(split("[]"), ["[]"]);
+    }
+}

@@ -470,14 +470,15 @@ pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<Uuid>)
     writer.finish()
 }
 
-/// Whether a record meets each of the conditions: one row with a 1 or 0 for each of them, or no row if the record does not exist.
+/// Whether a record meets each of the conditions: one row with a 1, and then a 1 or 0 for each of them. No row if the record does
+/// not exist.
 pub fn met(dialect: Dialect, object: &Object, id: Uuid, conditions: &[Condition]) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let place = Place::qualified(object);
-    let test = |condition: &Condition| format!("CASE WHEN {} THEN 1 ELSE 0 END", writer.condition(&place, condition));
+    let test = |condition: &Condition| format!(", CASE WHEN {} THEN 1 ELSE 0 END", writer.condition(&place, condition));
     let tests: Vec<String> = conditions.iter().map(test).collect();
     let id = writer.bind(Param::Uuid(Some(id)));
-    writer.sql.push_str(&format!("SELECT {} FROM {}", tests.join(", "), quote(object.name())));
+    writer.sql.push_str(&format!("SELECT 1{} FROM {}", tests.concat(), quote(object.name())));
     writer.where_clause(&[format!("{} = {id}", place.outside(system::ID))]);
     writer.finish()
 }

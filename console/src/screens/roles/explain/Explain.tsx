@@ -149,15 +149,15 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
 }
 
 /** Whether the record passes a grant, and what it does not meet. Nothing if no record is chosen. */
-function Verdict({ grant: { passes, failing }, object, action, names }: { grant: ExplainedGrant; object: string; action: Action; names: Names }) {
+function Verdict({ grant: { passes, failing, broken }, object, action, names }: { grant: ExplainedGrant; object: string; action: Action; names: Names }) {
   if (passes === null) return null;
-  const [yes, no] = action === "create" ? ["This grant allows a record like this", "This grant does not allow a record like this"] : ["This grant reaches the record", "This grant does not reach it"];
+  const [yes, no] = action === "create" ? ["This grant allows a record like this", "This grant does not allow a record like this"] : ["This grant reaches the record", "This grant does not reach the record"];
   return (
     <p className={classes.verdict} data-verdict>
       <StatusBadge tone={passes ? "ok" : "bad"} plain>
         {passes ? yes : no}
       </StatusBadge>
-      {!passes && failing.length === 0 && ", because it is broken."}
+      {!passes && failing.length === 0 && (broken === true ? ", because the grant is broken." : ". Not met: a condition on records that you may not all read")}
       {failing.map((clause, index) => (
         // The parts have no names, and their order stays.
         <Fragment key={index}>

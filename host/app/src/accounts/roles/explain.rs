@@ -1,9 +1,11 @@
 //! Explains why a user with a role may use a record or not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockbase_query::{Action, Condition, Demand, Grant, Permissions, Variables};
 use blockbase_schema::{Error, Object, Resource, Result};
+use blockbase_store::{Cost, Read};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,7 +14,7 @@ use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::access::stored_grants::shown_grants;
 use crate::caller::{Caller, variables_of};
-use crate::outbox::checks::met;
+use crate::outbox::checks::{CONDITIONS_MAX, met};
 use crate::records::read::record_id;
 
 /// The parameters of an explanation.
@@ -40,38 +42,78 @@ pub struct Explanation {
     passes: Option<bool>,
 }
 
-/// A grant, and whether the record passes it.
+/// A grant, and whether it allows the action on the record.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcExplainedGrant", deny_unknown_fields)]
 struct ExplainedGrant {
     #[serde(flatten)]
     grant: Grant,
-    /// Whether the record meets the condition of this grant. For `create`, this is its `check`. Null without `id`. False if the
-    /// grant is broken for this action.
+    /// Whether the record meets the condition of this grant. For `create`: whether it meets the `check`. A new record belongs to
+    /// its maker, so `own` is then met. Null without `id`. False if the grant is broken for this action.
     passes: Option<bool>,
-    /// The parts of the grant's condition that the record does not meet, with the values of the variables. A part that no record
-    /// can meet is as the grant has it, with the names of the variables, because one of them may have no value for the user. Empty
-    /// without `id`, if the record passes, and if the grant is broken.
+    /// The parts of the grant's condition that the record does not meet, in normal form and with the values of the variables,
+    /// like `condition`. A part that no record can meet is shown as it is in the grant, with the names of the variables, because
+    /// one of them may have no value for the user. Other parts that lead to records of an object are left out if the caller may
+    /// not read all records of that object. Empty without `id`, if the record passes, and if the grant is broken.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     failing: Vec<Box<RawValue>>,
 }
 
+/// What a grant demands of a record.
+struct Demands {
+    /// The demands that the answer names if the record does not meet them.
+    named: Vec<Demand>,
+    /// The conjunction of the other demands. It is tested only as a whole.
+    unnamed: Condition,
+}
+
+impl Demands {
+    fn of(demands: Vec<Demand>, is_unnamed: impl Fn(&Condition) -> bool) -> Demands {
+        let (unnamed, named): (Vec<Demand>, Vec<Demand>) =
+            demands.into_iter().partition(|demand| demand.condition.as_ref().is_some_and(&is_unnamed));
+        let unnamed = Condition::all(unnamed.into_iter().filter_map(|demand| demand.condition).collect());
+        Demands { named, unnamed }
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = Condition> {
+        self.named.iter().filter_map(|demand| demand.condition.clone()).chain([self.unnamed.clone()])
+    }
+}
+
+/// Which conditions a record meets.
+struct Met<'o> {
+    object: &'o Arc<Object>,
+    /// The results of the tests, by the texts of the conditions.
+    tested: BTreeMap<String, bool>,
+}
+
+impl Met<'_> {
+    fn has(&self, condition: &Condition) -> bool {
+        condition.is_true() || self.tested.get(&condition.to_json(self.object)).is_some_and(|is_met| *is_met)
+    }
+}
+
 impl ExplainedGrant {
-    /// `demands` is `None` if the grant is broken. `met` says of each of the demands whether the record meets it. It is `None` if
-    /// there is no record.
-    fn of(grant: Grant, demands: Option<Vec<Demand>>, met: Option<&mut impl Iterator<Item = bool>>) -> Result<ExplainedGrant> {
+    /// `demands` is `None` if the grant is broken, and `met` if there is no record.
+    fn of(grant: Grant, demands: Option<Demands>, met: Option<&Met<'_>>) -> Result<ExplainedGrant> {
         let (passes, failing) = match (met, demands) {
             (None, _) => (None, Vec::new()),
             (Some(_), None) => (Some(false), Vec::new()),
-            (Some(met), Some(demands)) => {
-                let failing = demands.into_iter().zip(met).filter(|(_, is_met)| !is_met);
-                let failing = failing.map(|(demand, _)| RawValue::from_string(demand.text).map_err(Error::internal));
+            (Some(met), Some(Demands { named, unnamed })) => {
+                let is_met = |demand: &Demand| demand.condition.as_ref().is_some_and(|condition| met.has(condition));
+                let failing = named.into_iter().filter(|demand| !is_met(demand));
+                let failing = failing.map(|demand| RawValue::from_string(demand.text).map_err(Error::internal));
                 let failing = failing.collect::<Result<Vec<_>>>()?;
-                (Some(failing.is_empty()), failing)
+                (Some(failing.is_empty() && met.has(&unnamed)), failing)
             }
         };
         Ok(ExplainedGrant { grant, passes, failing })
     }
+}
+
+/// The condition of a grant with these demands. `None` if a variable has no value.
+fn conjunction(demands: &[Demand]) -> Option<Condition> {
+    demands.iter().map(|demand| demand.condition.clone()).collect::<Option<Vec<_>>>().map(Condition::all)
 }
 
 impl App {
@@ -109,17 +151,9 @@ impl App {
                 let object = registry.object(&request.object).ok_or_else(|| Error::unknown_object(&request.object))?;
                 let grant_context = self.grant_context(&registry);
                 let access = rights.decide(object.name(), request.action).map(|decision| decision.on(&grant_context, object));
-                let checks = access.as_ref().and_then(|access| access.checks());
-                // All callers own the records that they create.
-                let has_no_check = request.action == Action::Create && checks.is_none();
-                let condition = match (&access, checks) {
-                    (None, _) => Condition::FALSE,
-                    (Some(_), Some(checks)) if request.action == Action::Create => {
-                        Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect())
-                    }
-                    (Some(_), None) if has_no_check => Condition::TRUE,
-                    (Some(access), _) => access.scope().condition(object),
-                };
+                // If no grant with a condition or fields decides, every new record is allowed, because it belongs to its maker.
+                let has_no_check =
+                    request.action == Action::Create && access.as_ref().is_some_and(|access| access.checks().is_none());
                 let allows = |grant: &&Grant| {
                     (grant.resource == "*" || grant.resource == object.name())
                         && grant.actions.iter().any(|action| [Action::Manage, request.action].contains(action))
@@ -130,46 +164,77 @@ impl App {
                     false => grant_context.demands(grant, request.action, object, subject),
                 };
                 let demands: Vec<Option<Vec<Demand>>> = allowing.iter().map(demands).collect();
-                let mut met = match &request.id {
+                let condition = match &access {
+                    None => Condition::FALSE,
+                    Some(_) if request.action == Action::Create => {
+                        Condition::any(demands.iter().flatten().filter_map(|demands| conjunction(demands)).collect())
+                    }
+                    Some(access) => access.scope().condition(object),
+                };
+                let reads_in_part = |object: &Arc<Object>| !caller.holds(object.name(), Action::Read);
+                let is_unnamed = |condition: &Condition| {
+                    let mut objects = Vec::new();
+                    condition.objects_into(&mut objects);
+                    objects.iter().any(reads_in_part)
+                };
+                let demands: Vec<Option<Demands>> =
+                    demands.into_iter().map(|demands| demands.map(|demands| Demands::of(demands, is_unnamed))).collect();
+                let met = match &request.id {
                     None => None,
                     Some(id) => {
-                        let each = demands.iter().flatten().flatten();
-                        let each = each.map(|demand| demand.condition.clone().unwrap_or(Condition::FALSE));
-                        let conditions = std::iter::once(condition.clone()).chain(each).collect();
-                        Some(self.conditions_met(caller, registry.version, object, id, conditions).await?.into_iter())
+                        let mut conditions = vec![condition.clone()];
+                        conditions.extend(demands.iter().flatten().flat_map(Demands::conditions));
+                        Some(self.met_by(caller, registry.version, object, id, conditions).await?)
                     }
                 };
-                let passes = met.as_mut().and_then(Iterator::next);
                 let shown = shown_grants(&registry, allowing).into_iter().zip(demands);
-                let explained = shown.map(|(grant, demands)| ExplainedGrant::of(grant, demands, met.as_mut()));
+                let explained = shown.map(|(grant, demands)| ExplainedGrant::of(grant, demands, met.as_ref()));
                 Ok(Explanation {
                     grants: explained.collect::<Result<_>>()?,
                     condition: RawValue::from_string(condition.to_json(object)).map_err(Error::internal)?,
-                    passes,
+                    passes: met.as_ref().map(|met| met.has(&condition)),
                 })
             }
         })
         .await
     }
 
-    /// Whether a record meets each of the conditions.
+    /// Which of the conditions a record meets. All of them are tested at one moment, each once.
     ///
     /// # Errors
-    /// `not_found` if there is no such record; an error to retry if the schema has changed.
-    async fn conditions_met(
+    /// `not_found` if there is no such record; an error to retry if the schema has changed; the errors of a scan.
+    async fn met_by<'o>(
         &self,
         caller: &Caller,
         version: i64,
-        object: &Arc<Object>,
+        object: &'o Arc<Object>,
         id: &str,
         conditions: Vec<Condition>,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Met<'o>> {
         let missing = || Error::not_found("record");
         let id = record_id(id).ok_or_else(missing)?;
-        let object = Arc::clone(object);
-        let read = self.store.read_rows(self.by(caller), Some(version), move |connection| {
-            Box::pin(async move { met(connection, &object, id, &conditions).await })
+        // What is true for every record or for none needs no test.
+        let tested = conditions.into_iter().filter(|condition| !condition.is_true() && !condition.is_false());
+        let tested: BTreeMap<String, Condition> = tested.map(|condition| (condition.to_json(object), condition)).collect();
+        let (texts, conditions): (Vec<String>, Vec<Condition>) = tested.into_iter().unzip();
+        let read = Read {
+            schema: version,
+            cost: if conditions.iter().any(Condition::reads_texts) { Cost::Scan } else { Cost::Unknown },
+            tables_of_one_moment: (conditions.len() > CONDITIONS_MAX).then(|| tables(object, &conditions)),
+        };
+        let asked = Arc::new((Arc::clone(object), conditions));
+        let results = self.read_metered(caller, read, move |connection| {
+            let asked = Arc::clone(&asked);
+            Box::pin(async move { met(connection, &asked.0, id, &asked.1).await })
         });
-        read.await?.ok_or_else(missing)
+        let results = results.await?.ok_or_else(missing)?;
+        Ok(Met { object, tested: texts.into_iter().zip(results).collect() })
     }
+}
+
+/// The tables that the conditions on records of an object read.
+fn tables(object: &Arc<Object>, conditions: &[Condition]) -> Vec<String> {
+    let mut objects = vec![Arc::clone(object)];
+    conditions.iter().for_each(|condition| condition.objects_into(&mut objects));
+    objects.iter().map(|object| object.name().to_owned()).collect()
 }

@@ -10,8 +10,8 @@ use crate::condition::{Condition, Variable, Variables, own_rows};
 /// A top-level conjunct of a grant's condition, for one caller. `own` is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// The conjunct as JSON, with the values of the variables. If no row can meet it, it is as the grant has it, with the names of
-    /// fields and variables.
+    /// The conjunct as JSON in normal form, with the values of the variables. If no row can meet it, it is as the grant has it,
+    /// with the names of fields and variables.
     pub text: String,
     /// `None` if a variable of the conjunct has no value for the caller. Then no row passes the grant.
     pub condition: Option<Condition>,
@@ -19,8 +19,8 @@ pub struct Demand {
 
 impl GrantContext<'_> {
     /// The demands that a row of `object` has to meet, so that a stored grant allows the action in it. For `create`, these are
-    /// the demands of the grant's check. `None` if the grant does not give the action, because it does not fit the schema any
-    /// more.
+    /// the demands of the grant's check, without `own`, because a new record belongs to its maker. `None` if the grant does not
+    /// give the action, because it does not fit the schema any more.
     pub fn demands(&self, grant: &Grant, action: Action, object: &Object, subject: &Variables) -> Option<Vec<Demand>> {
         let listed = Listed::of(grant.fields.as_ref()).on(action);
         if self.has_broken_condition(grant) || self.has_broken_list(&grant.resource, &listed) {
@@ -36,12 +36,14 @@ impl Rule {
     fn demands(&self, grant_context: &GrantContext<'_>, action: Action, object: &Object) -> Vec<Demand> {
         let (decisive, other) = if action == Action::Create { (&self.check, &self.rows) } else { (&self.rows, &self.check) };
         let of = |part: &Bound| part.demands(grant_context, object);
+        // A new record belongs to its maker.
+        let is_open = |part: &&Bound| action != Action::Create || !matches!(part, Bound::Own(_));
         // A grant gives nothing if one of its variables has no value, wherever the variable is. `own` of a grant with lists of
         // fields is an exception: its check alone decides about new rows, also for a caller who cannot own rows.
         let is_relevant = |part: &&Bound| **part != Bound::Nobody || !self.says_something();
         let unknown = other.iter().filter(is_relevant).flat_map(of).filter(|demand| demand.condition.is_none());
         let mut found: Vec<Demand> = Vec::new();
-        for demand in decisive.iter().flat_map(of).chain(unknown) {
+        for demand in decisive.iter().filter(is_open).flat_map(of).chain(unknown) {
             if !found.contains(&demand) {
                 found.push(demand);
             }
@@ -82,7 +84,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::access::{Clause, Shapes};
+    use crate::access::Shapes;
 
     fn registry() -> Registry {
         let fields = json!([{ "name": "title", "type": "text" }, { "name": "rank", "type": "integer" }]);
@@ -113,29 +115,6 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_split_into_what_holds_together() {
-        let split = |text: &str| Clause::new(text).split().iter().map(|part| part.text().to_owned()).collect::<Vec<_>>();
-        let text = concat!(
-            r##"{"#1:2":{"gte":1,"lt":5},"_and":[{"#1:1":"a"},{"@1>":{"#2:1":"b","_or":[{},{"#2:2":1}]}}],"##,
-            r##""@1>.#2:2":3,"@1<":{"some":{"#1:1":"c"},"none":{}},"_not":{"#1:1":"d"}}"##
-        );
-        let parts = [
-            r##"{"#1:2":{"gte":1}}"##,
-            r##"{"#1:2":{"lt":5}}"##,
-            r##"{"#1:1":"a"}"##,
-            r##"{"@1>":{"#2:1":"b"}}"##,
-            r##"{"@1>":{"_or":[{},{"#2:2":1}]}}"##,
-            r##"{"@1>.#2:2":3}"##,
-            r##"{"@1<":{"some":{"#1:1":"c"}}}"##,
-            r##"{"@1<":{"none":{}}}"##,
-            r##"{"_not":{"#1:1":"d"}}"##,
-        ];
-        assert_eq!(split(text), parts);
-        assert_eq!(split("{}"), Vec::<String>::new());
-        assert_eq!(split("[]"), ["[]"]);
-    }
-
-    #[test]
     fn a_grant_demands_each_part_of_its_condition() {
         let grant = json!({
             "resource": "task", "actions": ["manage"], "rowPolicy": "own",
@@ -163,6 +142,17 @@ mod tests {
         // A check that is left out is the same as the rows.
         let plain = json!({ "resource": "*", "actions": ["manage"], "rowPolicy": "own" });
         assert_eq!(of(&plain, Action::Create, None), owned(&[own]));
+        // A new record belongs to its maker.
+        assert_eq!(of(&plain, Action::Create, Some("u")), owned(&[]));
+        let whole = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own", "where": { "#1:1": "a" } });
+        assert_eq!(of(&whole, Action::Create, Some("u")), owned(&[(r#"{"title":{"eq":"a"}}"#, false)]));
+        // If a grant lists fields, its own check alone decides about a new record, also for callers who cannot own records.
+        let checked = json!({ "#1:2": { "lt": 5 } });
+        let mut listing = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own", "check": checked });
+        let low = (r#"{"rank":{"lt":5}}"#, false);
+        assert_eq!(of(&listing, Action::Create, None), owned(&[low, own]));
+        listing["fields"] = json!({ "write": ["#1:1"] });
+        assert_eq!(of(&listing, Action::Create, None), owned(&[low]));
         assert!(of(&json!({ "resource": "task", "actions": ["read"] }), Action::Read, None).is_empty());
     }
 

@@ -1,5 +1,7 @@
 //! `POST /api/v1/roles/:id/explain`: why a user may use a record or not.
 
+use std::collections::HashSet;
+
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
 
@@ -58,6 +60,7 @@ on_both_engines! {
 
         let missing = "20000000-0000-4000-8000-000000000000";
         explain(of("read", missing)).await.expect_error(404, "not_found");
+        admin.post("/api/v1/roles/admin/explain", of("read", missing)).await.expect_error(404, "not_found");
         explain(of("read", "x")).await.expect_error(404, "not_found");
         explain(json!({ "userId": missing, "object": "task", "action": "read" })).await.expect_error(404, "not_found");
         explain(json!({ "object": "nothing", "action": "read" })).await.expect_error(404, "not_found");
@@ -117,9 +120,13 @@ on_both_engines! {
         let failing = [nobodys, json!([my_team]), no_address, json!([other_team, my_team]), no_address_after];
         assert_eq!(verdicts(&nobody), failing.map(|failing| (false, failing)), "{nobody}");
 
-        // A check takes the place of the condition for a new record, which belongs to whoever makes it.
+        // A check takes the place of the condition for a new record, which belongs to its maker.
+        let give = async |role: &str, grants: &Value| {
+            let path = format!("/api/v1/roles/{role}");
+            assert_eq!(admin.patch(&path, json!({ "permissions": grants })).await.status, 200, "{grants}");
+        };
         let creating = async |grants: &Value, id: &str| {
-            assert_eq!(admin.patch("/api/v1/roles/judged", json!({ "permissions": grants })).await.status, 200, "{grants}");
+            give("judged", grants).await;
             verdicts(&explain(json!({ "userId": ann_id, "object": "task", "action": "create", "id": id })).await)
         };
         let own_grant = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own" });
@@ -127,16 +134,42 @@ on_both_engines! {
         let check = json!({ "resource": "task", "actions": ["create"], "where": { "points": { "gte": 5 } },
                             "check": { "state": "open", "title": "d" } });
         let [state, title] = [json!({ "state": { "eq": "done" } }), json!({ "title": { "eq": "d" } })];
-        assert_eq!(creating(&json!([own_grant, check]), &a).await, [(false, json!([own])), (false, json!([title]))]);
+        assert_eq!(creating(&json!([own_grant, check]), &a).await, [(true, json!([])), (false, json!([title]))]);
         assert_eq!(creating(&json!([own_grant, check]), &d).await, [(true, json!([])), (true, json!([]))]);
+        assert_eq!(creating(&json!([check]), &a).await, [(false, json!([title]))]);
+        let own_done = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own", "where": { "state": "done" } });
+        assert_eq!(creating(&json!([own_done, check]), &d).await, [(false, json!([state])), (true, json!([]))]);
         let done = json!({ "resource": "task", "actions": ["manage"], "where": { "state": "done" } });
         assert_eq!(creating(&json!([done]), &d).await, [(false, json!([state]))]);
         let all = json!({ "resource": "*", "actions": ["manage"] });
         assert_eq!(creating(&json!([done, all]), &d).await, [(false, json!([state])), (true, json!([]))]);
+
+        // Nobody is the maker if there is no user. If a grant lists fields, its own check alone decides about a new record.
+        let by_nobody = async |grants: Value, id: &str| {
+            give("judged", &grants).await;
+            verdicts(&explain(json!({ "object": "task", "action": "create", "id": id })).await)
+        };
+        let nobodys = json!([{ "created_by": "$user.id" }]);
+        assert_eq!(by_nobody(json!([own_grant, check]), &d).await, [(false, nobodys.clone()), (true, json!([]))]);
+        let mut checked = json!({ "resource": "task", "actions": ["create"], "rowPolicy": "own", "check": { "state": "open" } });
+        assert_eq!(by_nobody(json!([checked]), &a).await, [(false, nobodys)]);
+        checked["fields"] = json!({ "write": ["title"] });
+        assert_eq!(by_nobody(json!([checked]), &a).await, [(true, json!([]))]);
+
+        // The grants of `public` come after those of the role.
+        give("judged", &json!([{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }])).await;
+        let of_nine = json!({ "resource": "task", "actions": ["read"], "where": { "points": 9, "assignee": "$user.id" } });
+        give("public", &json!([of_nine, { "resource": "task", "actions": ["create"] }])).await;
+        let [nine, hers] = [json!({ "points": { "eq": 9 } }), json!({ "assignee": { "eq": ann_id } })];
+        assert_eq!(verdicts(&of(&a).await), [(false, json!([own])), (false, json!([nine]))]);
+        assert_eq!(verdicts(&of(&d).await), [(true, json!([])), (false, json!([hers]))]);
+        give("public", &json!([{ "resource": "task", "actions": ["read"], "where": { "points": { "lt": 9 } } }])).await;
+        assert_eq!(verdicts(&of(&a).await), [(false, json!([own])), (true, json!([]))]);
     }
 
     async fn an_explanation_tests_many_parts(server: Server) {
-        const PARTS: usize = 30;
+        // One statement does not test so many.
+        const PARTS: usize = 60;
         let World { admin, tasks: [a, ..], .. } = world(&server).await;
         // All tasks have one point. So `a` does not meet the first part of the first grant, and the last part of the third.
         let grant = |points: Vec<usize>| {
@@ -152,7 +185,7 @@ on_both_engines! {
     }
 
     async fn an_explanation_needs_the_rights_to_all_that_it_shows(server: Server) {
-        let World { admin, ann_id, .. } = world(&server).await;
+        let World { admin, ann_id, tasks: [a, _, c], .. } = world(&server).await;
         let read = |resource: &str| json!({ "resource": resource, "actions": ["read"] });
         let own = json!({ "resource": "task", "actions": ["read"], "rowPolicy": "own" });
         let some = json!({ "resource": "task", "actions": ["read"], "where": { "state": "open" } });
@@ -176,6 +209,34 @@ on_both_engines! {
             let (reader, _) = user(&admin, &name, Some(&name)).await;
             let answer = reader.post(EXPLAIN, json!({ "userId": ann_id, "object": "task", "action": "read" })).await;
             assert_eq!(answer.status, status, "{grants}: {}", answer.text);
+        }
+
+        // A part on related records that the reader may not all read counts, but is not named.
+        let my_team = json!({ "team": { "member_by_team": { "some": { "user_id": { "eq": ann_id } } } } });
+        let done = json!({ "state": { "eq": "done" } });
+        let some_members = json!({ "resource": "member", "actions": ["read"], "where": { "leads": true } });
+        let mut of_done = of_my_teams();
+        of_done["state"] = json!("done");
+        role(&admin, "finisher", json!([{ "resource": "task", "actions": ["read"], "where": of_done }])).await;
+        for (name, grants, named) in [
+            ("whole", vec![read("team"), read("member")], vec![my_team]),
+            ("part", vec![read("team"), some_members], Vec::new()),
+            ("nothing", Vec::new(), Vec::new()),
+        ] {
+            let grants = [vec![read("roles"), read("users"), read("task")], grants].concat();
+            role(&admin, name, json!(grants)).await;
+            let (reader, _) = user(&admin, name, Some(name)).await;
+            let judge = async |role: &str, id: &str| {
+                let of = json!({ "userId": ann_id, "object": "task", "action": "read", "id": id });
+                verdicts(&reader.post(&format!("/api/v1/roles/{role}/explain"), of).await.data())
+            };
+            assert_eq!(judge("worker", &a).await, [(true, json!([]))], "{name}");
+            assert_eq!(judge("worker", &c).await, [(false, json!(named))], "{name}");
+            assert_eq!(judge("finisher", &a).await, [(false, json!([done]))], "{name}");
+            let failing: HashSet<String> = [vec![done.clone()], named].concat().iter().map(Value::to_string).collect();
+            let judged = judge("finisher", &c).await;
+            let found = judged[0].1.as_array().unwrap().iter().map(Value::to_string).collect::<HashSet<_>>();
+            assert_eq!((judged.len(), judged[0].0, found), (1, false, failing), "{name}");
         }
     }
 }
