@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Engine, Receiver, Server, example_block, on_both_engines, pack};
+use blockbase_tests::{Admin, Receiver, Server, example_block, on_both_engines, pack};
 use serde_json::{Value, json};
 
 use crate::accounts::policies::{define, of_my_teams};
