@@ -1,5 +1,4 @@
-//! Whoever becomes the maker of what somebody else made must not cut it: webhooks, subscriptions and blocks are judged by the
-//! rights of their maker.
+//! A new maker must not cut what somebody else made: webhooks, subscriptions and blocks are judged by the rights of their maker.
 
 use std::time::Duration;
 
@@ -146,7 +145,7 @@ on_both_engines! {
         refuses(&by_other_key, &adoptions).await;
         let (key_id, below_id) = (row["id"].as_str().unwrap().to_owned(), below["id"].as_str().unwrap().to_owned());
         let of = |key_id: &str| vec![ann_id.clone(), key_id.to_owned()];
-        let mut made = vec![of(&key_id), of(&key_id), of(&below_id)];
+        let mut made = [of(&key_id), of(&key_id), of(&below_id)];
         made.sort();
         let before = makers(&server).await;
         assert_eq!((&before[..3], &before[3..]), (&made[..], &made[..]));

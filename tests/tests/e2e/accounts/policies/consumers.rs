@@ -22,6 +22,9 @@ const KEPT: [&str; 6] = ["object", "id", "op", "before", "after", "diff"];
 /// The payloads of the events that a consumer got, by the ids of the events.
 type Payloads = BTreeMap<String, Value>;
 
+/// How a consumer keeps a payload.
+type Kept<'a> = &'a dyn Fn(&Value) -> Value;
+
 /// Labels of tasks, and the objects in which the stored subscription and the block keep events.
 async fn define_more(admin: &Admin<'_>) {
     define(admin).await;
@@ -224,7 +227,7 @@ on_both_engines! {
         };
         let in_records = records(&admin, "stored", kept).await;
         let whole = |payload: &Value| payload.clone();
-        let consumers: [(&str, Payloads, &dyn Fn(&Value) -> Value); 6] = [
+        let consumers: [(&str, Payloads, Kept); 6] = [
             ("a stream", streamed.into_iter().collect(), &whole),
             ("a subscription of GraphQL", subscribed.into_iter().collect(), &whole),
             ("GET /events", listed.into_iter().collect(), &whole),
