@@ -1605,7 +1605,7 @@ export interface paths {
         };
         /**
          * List recent events, newest first
-         * @description Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events. With `object` or `record` these are only events of that object or record, and with `before` only older events. `limit` is at most 500. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not in the outbox.
+         * @description Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events, and reads the payloads of at most 2,000 to decide about them. With `object` or `record` these are only events of that object or record, and with `before` only older events. If the search stops before the list is full, the response has a `pagination`, and its `before` continues the search. `limit` is at most 500. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not in the outbox.
          */
         get: operations["events.list"];
         put?: never;
@@ -1645,7 +1645,7 @@ export interface paths {
         };
         /**
          * List deliveries, those of the newest events first
-         * @description Needs read on `events`. Entries of events that the caller may not read are left out.
+         * @description Needs read on `events`. Entries of events that the caller may not read are left out. If only the payloads of events can decide that, the server looks at a limited number of these events. If there may be more, `pagination` has `truncated` and `before`, and a request with this `before` looks at the next ones.
          */
         get: operations["events.listDeliveries"];
         put?: never;
@@ -3130,6 +3130,13 @@ export interface components {
             /** Format: date-time */
             occurredAt: string;
         };
+        /** @description What a list of events says if the server stopped looking before the list was full. */
+        SvcEventsPagination: {
+            /** @description True: the server stopped looking before the list was full, so there can be older events that the caller may see. */
+            truncated: boolean;
+            /** @description `before` of a request that goes on where the server stopped. */
+            before: string;
+        };
         /** @description The delivery of one event to one consumer group. */
         SvcDelivery: {
             /** Format: uuid */
@@ -3155,6 +3162,22 @@ export interface components {
             dead: boolean;
             /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
             skipped: boolean;
+        };
+        /** @description The page of the ledger that the answer holds. */
+        SvcDeliveryPagination: {
+            /** Format: int64 */
+            page: number;
+            pageSize: number;
+            /** Format: int64 */
+            totalCount: number | null;
+            /** Format: int64 */
+            totalPages: number | null;
+            hasNextPage: boolean;
+            hasPreviousPage: boolean;
+            /** @description True if the server stopped looking for entries that the caller may see. The list and its total can lack some of them. Otherwise the member is left out. */
+            truncated?: boolean;
+            /** @description `before` of a request that goes on where the server stopped. It is there if `truncated` is. */
+            before?: string;
         };
         /** @description A delivery with its last attempts. */
         SvcDeliveryWithHistory: {
@@ -9226,7 +9249,7 @@ export interface operations {
                 object?: string;
                 /** @description Only events of the record with this id. */
                 record?: string;
-                /** @description Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you may not see it. */
+                /** @description Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you may not see it. It can also be `pagination.before` of an earlier response. */
                 before?: string;
                 /** @description The maximum number of events. */
                 limit?: number;
@@ -9249,6 +9272,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcEvent"][];
+                        pagination?: components["schemas"]["SvcEventsPagination"];
                     };
                 };
             };
@@ -9314,6 +9338,8 @@ export interface operations {
                 since?: string;
                 /** @description Only deliveries of events before this instant. */
                 until?: string;
+                /** @description Only deliveries of events older than the event with this id, or `pagination.before` of an earlier response. The response is 404 if that event is not in the outbox, or if you may not see it. */
+                before?: string;
                 /** @description The number of the page. The first page is 1, which is the default. */
                 page?: number;
                 /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
@@ -9341,7 +9367,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcDelivery"][];
-                        pagination: components["schemas"]["SvcPagination"];
+                        pagination: components["schemas"]["SvcDeliveryPagination"];
                     };
                 };
             };

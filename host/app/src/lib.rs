@@ -61,9 +61,10 @@ pub use caller::client::{AuthProblem, Client};
 pub use caller::identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use caller::{Authority, Caller, Credentials, GivenTicket};
 pub use delivery::delivery_check::DeliveryCheck;
-pub use delivery::feed::{EventsRequest, FeedReader};
+pub use delivery::feed::{EventsPagination, EventsRequest, FeedReader};
 pub use delivery::ledger::{
-    Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease, RESETS_MAX,
+    Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
+    LedgerPagination, RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
 pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};

@@ -9,6 +9,7 @@ mod rows;
 mod sample;
 mod search;
 mod seek;
+mod total;
 mod write;
 mod writer;
 
@@ -19,7 +20,7 @@ pub use found::{
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{
-    aggregate, candidates, count, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, met, owners,
+    aggregate, candidates, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, met, owners,
     part_has_rows, position_of, read_many, related, visible,
 };
 pub use rows::{
@@ -27,6 +28,7 @@ pub use rows::{
     write_converted,
 };
 pub use sample::{LinkSample, Sample, link_sample, sample};
+pub use total::count;
 pub use write::{
     any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
     insert_params, lock_and_overwrite, lock_and_update, move_links, move_references, referring, referring_ids, restamp,

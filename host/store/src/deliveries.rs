@@ -21,7 +21,7 @@ use crate::row::Row;
 
 pub use attempts::{ATTEMPTS_KEPT, AttemptRow, Attempted};
 pub use counts::GroupCounts;
-pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, UndecidedMax, VisibleEvents};
+pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, UndecidedEvents, UndecidedMax, VisibleEvents};
 pub use resets::DeadWindow;
 
 /// A request to claim deliveries.

@@ -59,7 +59,7 @@ pub use committed_event::{CommittedEvent, EventText};
 pub use connection::{Connection, NestedTransaction, Savepoint};
 pub use deliveries::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts,
-    LedgerFilter, LedgerRow, Outcome, QueueDepth, UndecidedMax, VisibleEvents,
+    LedgerFilter, LedgerRow, Outcome, QueueDepth, UndecidedEvents, UndecidedMax, VisibleEvents,
 };
 pub use error::DbError;
 use error::storage_full;

@@ -12,12 +12,15 @@ use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
 use crate::App;
 use crate::access::quota::ScanPermit;
+use crate::base::answer::text_of;
 use crate::caller::Caller;
 use crate::delivery::ledger::Unknown;
 use crate::delivery::shown::{EarlyDecision, decide_early};
@@ -326,11 +329,11 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 }
 
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
-/// The purpose for which the positions of streams are encrypted.
+/// The purpose for which the positions of streams and the places in lists are encrypted.
 const POSITION: &str = "position of an event stream";
 /// The number of digits of an event's number in a position, so that the length of a position reveals nothing.
 const POSITION_DIGITS: usize = 20;
-/// The id in a position that does not follow an event of the outbox. It is as long as the id of an event.
+/// The id in a position that does not follow an event of the outbox, and in a place. It is as long as the id of an event.
 const NO_EVENT: &str = "00000000-0000-0000-0000-000000000000";
 /// The maximum number of events that a stream passes over, because its client could already read them.
 const SKIPPED_MAX: i64 = 2_000;
@@ -412,9 +415,18 @@ impl App {
             })
         });
         let (number, id) = newest.await?;
-        let text = format!("{number:0width$}{id}", width = POSITION_DIGITS);
-        let sealed = self.secrets.seal(POSITION, &text).map_err(Error::internal)?;
-        Ok((number, sealed.ciphertext))
+        Ok((number, self.sealed_position(number, &id)?))
+    }
+
+    fn sealed_position(&self, seq: i64, id: &str) -> Result<String> {
+        let text = format!("{seq:0width$}{id}", width = POSITION_DIGITS);
+        Ok(self.secrets.seal(POSITION, &text).map_err(Error::internal)?.ciphertext)
+    }
+
+    /// The text with which a caller goes on before the event with a number. It is a position, so it reveals nothing about that
+    /// event.
+    pub(crate) fn place_of_number(&self, seq: i64) -> Result<String> {
+        self.sealed_position(seq, NO_EVENT)
     }
 
     /// The number and the id of the event in a position. `None` if the text is not a position.
@@ -470,7 +482,26 @@ impl App {
         Ok(event.map(Arc::new))
     }
 
-    /// The newest requested events that the caller may see, the newest first, as a JSON list of envelopes.
+    /// The number of the event before which a list begins. `before` is the id of an event, or a text from an earlier list.
+    ///
+    /// # Errors
+    /// `not_found` if the event is gone or the caller may not see it.
+    pub(crate) async fn number_before(&self, caller: &Caller, permit: &Arc<ScanPermit>, before: &str) -> Result<i64> {
+        if let Some((seq, _)) = self.opened_position(before) {
+            return Ok(seq);
+        }
+        let head = self.head_of(caller, before).await?;
+        // A caller who may not see an event gets the same answer as if it did not exist.
+        let head = match head {
+            Some(head) if self.shows(caller, permit, &head).await? => Some(head),
+            _ => None,
+        };
+        let missing = "The outbox does not have the event before which the list begins, or you may not see it.";
+        head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))
+    }
+
+    /// The newest requested events that the caller may see, the newest first, as `{ data, pagination? }` with a JSON list of
+    /// envelopes. It has an [`EventsPagination`] if the server stopped looking before the list was full.
     ///
     /// # Errors
     /// `not_found` if the event in `before` is gone or the caller may not see it. `answer_too_large`.
@@ -479,52 +510,21 @@ impl App {
         let EventsRequest { topic, object, record, before } = request;
         let record_id = match record.as_deref().map(record_id) {
             // The text is not a record's id, so no event matches.
-            Some(None) => return Ok("[]".to_owned()),
+            Some(None) => return Ok(r#"{"data":[]}"#.to_owned()),
             Some(Some(id)) => Some(id.to_string()),
             None => None,
         };
         let permit = Arc::new(self.scan_permit(caller).await?);
-        let mut before = match before {
-            Some(id) => {
-                let head = self.head_of(caller, &id).await?;
-                // A caller who may not see an event gets the same answer as if it did not exist.
-                let head = match head {
-                    Some(head) if self.shows(caller, &permit, &head).await? => Some(head),
-                    _ => None,
-                };
-                let missing = "The outbox does not have the event before which the list begins, or you may not see it.";
-                head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
-            }
+        let before = match before {
+            Some(before) => self.number_before(caller, &permit, &before).await?,
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };
-        let (mut looked_through, mut payloads_read) = (0, 0);
-        let mut found: Vec<EventHead> = Vec::new();
-        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX && payloads_read < PAYLOADS_READ_MAX {
-            let filter = filter.clone();
-            let heads = self
-                .scan_in(caller, Arc::clone(&permit), move |connection| {
-                    Box::pin(async move { Ok(connection.event_heads_before(&filter, before, HEADS_AT_ONCE).await?) })
-                })
-                .await?;
-            let Some(last) = heads.last() else { break };
-            before = last.seq;
-            looked_through += HEADS_AT_ONCE;
-            let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
-            for head in matching {
-                if found.len() >= limit || payloads_read >= PAYLOADS_READ_MAX {
-                    break;
-                }
-                let decision = decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref());
-                payloads_read += usize::from(decision == EarlyDecision::Unknown);
-                if self.shows(caller, &permit, head).await? {
-                    found.push(head.clone());
-                }
-            }
-        }
+        let FoundEvents { heads, stopped_before } =
+            self.found_events(caller, &permit, (&filter, topic.as_ref()), before, limit).await?;
         let bytes_max = self.answer_bytes_left(caller);
         let mut list = String::from("[");
-        for head in found {
+        for head in heads {
             let Some(event) = self.event_in(caller, &permit, head.seq).await? else { continue };
             let Some(event) = self.shown_event(caller, Some(&permit), &Arc::new(event)).await? else { continue };
             if list.len() + event.envelope().len() > bytes_max {
@@ -537,7 +537,66 @@ impl App {
         }
         list.push(']');
         caller.spend_answer(list.len());
-        Ok(list)
+        let pagination = match stopped_before {
+            Some(seq) => {
+                let pagination = EventsPagination { truncated: true, before: self.place_of_number(seq)? };
+                format!(r#","pagination":{}"#, text_of(&pagination))
+            }
+            None => String::new(),
+        };
+        Ok(format!(r#"{{"data":{list}{pagination}}}"#))
+    }
+
+    /// Looks for at most `limit` events that the caller may see, from the number `before` on, the newest first.
+    async fn found_events(
+        &self,
+        caller: &Caller,
+        permit: &Arc<ScanPermit>,
+        (filter, topic): (&HeadFilter, Option<&TopicFilter>),
+        before: i64,
+        limit: usize,
+    ) -> Result<FoundEvents> {
+        let (mut before, mut looked_through, mut payloads_read) = (before, 0, 0);
+        let mut found: Vec<EventHead> = Vec::new();
+        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX && payloads_read < PAYLOADS_READ_MAX {
+            let heads = self.heads_before(caller, permit, filter, before, HEADS_AT_ONCE).await?;
+            if heads.is_empty() {
+                return Ok(FoundEvents { heads: found, stopped_before: None });
+            }
+            looked_through += HEADS_AT_ONCE;
+            for head in heads {
+                if found.len() >= limit || payloads_read >= PAYLOADS_READ_MAX {
+                    break;
+                }
+                before = head.seq;
+                if topic.is_some_and(|topic| !topic.matches(&head.topic)) {
+                    continue;
+                }
+                let decision = decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref());
+                payloads_read += usize::from(decision == EarlyDecision::Unknown);
+                if self.shows(caller, permit, &head).await? {
+                    found.push(head);
+                }
+            }
+        }
+        // Without further events, the list lacks none.
+        let has_stopped = found.len() < limit && !self.heads_before(caller, permit, filter, before, 1).await?.is_empty();
+        Ok(FoundEvents { heads: found, stopped_before: has_stopped.then_some(before) })
+    }
+
+    async fn heads_before(
+        &self,
+        caller: &Caller,
+        permit: &Arc<ScanPermit>,
+        filter: &HeadFilter,
+        before: i64,
+        most: i64,
+    ) -> Result<Vec<EventHead>> {
+        let filter = filter.clone();
+        let heads = self.scan_in(caller, Arc::clone(permit), move |connection| {
+            Box::pin(async move { Ok(connection.event_heads_before(&filter, before, most).await?) })
+        });
+        heads.await
     }
 
     async fn event_in(&self, caller: &Caller, permit: &Arc<ScanPermit>, seq: i64) -> Result<Option<CommittedEvent>> {
@@ -558,6 +617,23 @@ impl App {
     }
 }
 
+/// What a list of events says if the server stopped looking before the list was full.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcEventsPagination", deny_unknown_fields)]
+pub struct EventsPagination {
+    /// True: the server stopped looking before the list was full, so there can be older events that the caller may see.
+    truncated: bool,
+    /// `before` of a request that goes on where the server stopped.
+    before: String,
+}
+
+/// The events that a list shows, the newest first.
+struct FoundEvents {
+    heads: Vec<EventHead>,
+    /// If the search stopped before the list was full: the number of the last event that it looked at.
+    stopped_before: Option<i64>,
+}
+
 /// The requested events.
 #[derive(Clone, Debug, Default)]
 pub struct EventsRequest {
@@ -566,7 +642,7 @@ pub struct EventsRequest {
     pub object: Option<String>,
     /// Only events of the record with this id.
     pub record: Option<String>,
-    /// Only events older than the event with this id.
+    /// Only events older than the event with this id, or than the place of which an earlier list has this text.
     pub before: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use blockbase_query::{Action, Decision, Owners, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
-    LedgerRow, Outcome, QueueDepth, ReadCost, Service, UndecidedMax, VisibleEvents,
+    LedgerRow, Outcome, QueueDepth, ReadCost, Service, UndecidedEvents, UndecidedMax, VisibleEvents,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::delivery::feed::LOOKED_THROUGH_MAX;
 use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
 use crate::delivery::shown::{EarlyDecision, decide_early, reads_all, topics_of_links};
 use crate::outbox::audit::{Act, AuditAction, Auditor};
-use crate::records::read::page_json;
+use crate::records::read::{PaginationAnswer, page_with};
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
 /// How often the server may end during one delivery before it gives up the delivery. The first two times, the delivery still
@@ -170,6 +170,23 @@ impl From<AttemptRow> for AttemptAnswer {
             error: attempt.error,
         }
     }
+}
+
+/// The page of the ledger that the answer holds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDeliveryPagination", deny_unknown_fields)]
+pub struct LedgerPagination {
+    #[serde(flatten)]
+    page: PaginationAnswer,
+    /// True if the server stopped looking for entries that the caller may see. The list and its total can lack some of them.
+    /// Otherwise the member is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// `before` of a request that goes on where the server stopped. It is there if `truncated` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    before: Option<String>,
 }
 
 /// How many deliveries a consumer group has in each state.
@@ -337,15 +354,27 @@ impl App {
     }
 
     /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows its event's subject and the receiver's
-    /// response. So a caller sees it only if they may see a part of the event.
+    /// response. So a caller sees it only if they may see a part of the event. With `before`, the list begins before an event, as
+    /// in [`App::recent_events`].
     ///
     /// # Errors
-    /// `invalid_request` for an unknown status.
-    pub async fn list_deliveries(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
+    /// `invalid_request` for an unknown status; `not_found` if the event in `before` is gone or the caller may not see it.
+    pub async fn list_deliveries(
+        &self,
+        caller: &Caller,
+        filter: LedgerFilter,
+        before: Option<&str>,
+        paging: Paging,
+    ) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = checked(filter)?;
         let permit = Arc::new(self.scan_permit(caller).await?);
-        let visible = self.events_with_entries(caller, &permit, &filter).await?;
+        let before = match before {
+            Some(before) => Some(self.number_before(caller, &permit, before).await?),
+            None => None,
+        };
+        let filter = LedgerFilter { before, ..filter };
+        let ShownEvents { visible, before } = self.events_with_entries(caller, &permit, &filter).await?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
         let (rows, total) = self
@@ -353,26 +382,24 @@ impl App {
                 Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), limit, offset).await?) })
             })
             .await?;
-        Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
+        let before = before.map(|seq| self.place_of_number(seq)).transpose()?;
+        let page = PaginationAnswer::counted(paging, total);
+        let pagination = LedgerPagination { page, truncated: before.is_some(), before };
+        Ok(page_with(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), &pagination))
     }
 
-    /// The events whose entries a request of the ledger shows. `None` if the caller sees all events. If the payload of an event
-    /// decides, the event must be among the newest ones up to [`UNDECIDED_MAX`] that have an entry for the filter.
-    async fn events_with_entries(
-        &self,
-        caller: &Caller,
-        permit: &Arc<ScanPermit>,
-        filter: &LedgerFilter,
-    ) -> Result<Option<VisibleEvents>> {
+    /// The events whose entries a request of the ledger shows. If the payload of an event decides, the event must be among the
+    /// newest ones up to [`UNDECIDED_MAX`] that have an entry for the filter.
+    async fn events_with_entries(&self, caller: &Caller, permit: &Arc<ScanPermit>, filter: &LedgerFilter) -> Result<ShownEvents> {
         let visible = self.visible_events(caller, Unknown::LeftOut);
         let (Some(mut visible), Some(possible)) = (visible, self.visible_events(caller, Unknown::Included)) else {
-            return Ok(None);
+            return Ok(ShownEvents { visible: None, before: None });
         };
         if !may_be_undecided(filter, &visible, &possible) {
-            return Ok(Some(visible));
+            return Ok(ShownEvents { visible: Some(visible), before: None });
         }
         let (filter, certain) = (filter.clone(), visible.clone());
-        let pages = self
+        let UndecidedEvents { pages, before } = self
             .scan_in(caller, Arc::clone(permit), move |connection| {
                 Box::pin(async move { Ok(connection.undecided_events(&filter, &certain, &possible, UNDECIDED_MAX).await?) })
             })
@@ -385,7 +412,7 @@ impl App {
                 .await?;
             visible.further.extend(self.shown_among(caller, permit, &events).await?);
         }
-        Ok(Some(visible))
+        Ok(ShownEvents { visible: Some(visible), before })
     }
 
     /// Whether the caller is shown something of the event of an entry.
@@ -434,7 +461,7 @@ impl App {
         caller.require(Resource::Events, Action::Read)?;
         let filter = checked(filter)?;
         let permit = Arc::new(self.scan_permit(caller).await?);
-        let visible = self.events_with_entries(caller, &permit, &filter).await?;
+        let ShownEvents { visible, .. } = self.events_with_entries(caller, &permit, &filter).await?;
         let counts = self
             .scan_in(caller, permit, move |connection| {
                 Box::pin(async move { Ok(connection.ledger_counts(&filter, visible.as_ref()).await?) })
@@ -541,7 +568,7 @@ impl App {
         let filter = checked(filter)?;
         let permit = Arc::new(self.scan_permit(caller).await?);
         let dead = LedgerFilter { is_dead: Some(true), ..filter.clone() };
-        let visible = self.events_with_entries(caller, &permit, &dead).await?;
+        let ShownEvents { visible, .. } = self.events_with_entries(caller, &permit, &dead).await?;
         let sought = (&filter, visible.as_ref());
         if let Some(consumer) = filter.consumer.clone() {
             return self.retry_dead_of_group(caller, &permit, sought, (&consumer, RESETS_MAX), &mut act).await;
@@ -637,6 +664,14 @@ impl App {
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
     }
+}
+
+/// The events whose entries a caller is shown.
+struct ShownEvents {
+    /// `None` if the caller sees all events.
+    visible: Option<VisibleEvents>,
+    /// The number of the event before which no payload was looked at, although one may decide. `None` if there is no such event.
+    before: Option<i64>,
 }
 
 /// A retry of dead deliveries that is not in the audit log yet.

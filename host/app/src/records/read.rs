@@ -135,6 +135,12 @@ impl PaginationAnswer {
             has_previous_page: paging.has_previous_page(),
         }
     }
+
+    /// The page of a list of the service's own tables. `total` is the count of all entries from SQL.
+    pub(crate) fn counted(paging: Paging, total: i64) -> PaginationAnswer {
+        let total = u64::try_from(total).unwrap_or(0);
+        PaginationAnswer::new(paging, Some(total), paging.has_next_page(total))
+    }
 }
 
 /// Appends `,"warnings":[ … ]` to the members of an answer, if there are any warnings.
@@ -150,10 +156,12 @@ pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
 
 /// A page of a list of the service's own tables, as `{ data, pagination }`. `total` is the count of all entries from SQL.
 pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> String {
-    let data = text_of(data);
-    let total = u64::try_from(total).unwrap_or(0);
-    let pagination = text_of(&PaginationAnswer::new(paging, Some(total), paging.has_next_page(total)));
-    format!(r#"{{"data":{data},"pagination":{pagination}}}"#)
+    page_with(data, &PaginationAnswer::counted(paging, total))
+}
+
+/// `{ data, pagination }`, with a pagination of any form.
+pub(crate) fn page_with(data: &[impl Serialize], pagination: &impl Serialize) -> String {
+    format!(r#"{{"data":{},"pagination":{}}}"#, text_of(data), text_of(pagination))
 }
 
 impl App {

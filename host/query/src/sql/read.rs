@@ -10,6 +10,7 @@ use super::found::{self, Found};
 use super::param::{Param, Statement};
 use super::related::{Page, is_by_creation, is_in_order_of_index};
 use super::search::trigram_query;
+use super::total::{stored, total};
 use super::write::link_sides;
 use super::writer::{Lead, Place, Writer};
 use crate::Condition;
@@ -95,10 +96,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     }
     let is_total_stored = plan.selection.is_everything();
     if with_total && is_total_stored {
-        let object = writer.bind(Param::from(plan.object.id));
-        writer.sql.push_str(&format!(
-            ", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {object}) AS svc_total"
-        ));
+        let stored = stored(&mut writer, &plan.object);
+        writer.sql.push_str(&format!(", {stored} AS svc_total"));
     }
     let by_place = dialect == Dialect::Sqlite && !plan.follows_index();
     if by_place {
@@ -163,13 +162,10 @@ fn is_deep(plan: &ListPlan, limit: i64) -> bool {
 fn count_if_full(writer: &mut Writer, plan: &ListPlan, limit: &str) {
     let page = std::mem::take(&mut writer.sql);
     writer.add_table("svc_page", page);
-    let source = writer.source(&plan.object, &plan.selection.scope, None);
-    let tests = writer.selection_tests(&plan.object, &plan.selection);
+    let total = total(writer, &plan.object, &plan.selection);
     writer.sql.push_str(&format!(
-        "SELECT svc_page.*, CASE WHEN (SELECT count(*) FROM svc_page) = {limit} THEN (SELECT count(*) FROM {source}"
+        "SELECT svc_page.*, CASE WHEN (SELECT count(*) FROM svc_page) = {limit} THEN ({total}) END AS svc_total FROM svc_page"
     ));
-    writer.where_clause(&tests);
-    writer.sql.push_str(") END AS svc_total FROM svc_page");
 }
 
 /// The first `most` sort keys of a part.
@@ -196,15 +192,6 @@ pub(super) fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: u
 pub(super) fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
     let (table, source) = (quote(object.name()), writer.source(object, scope, None));
     writer.sql.push_str(&format!(") AS svc_page CROSS JOIN {source} ON {table}.svc_rowid = svc_page.svc_place"));
-}
-
-/// Counts the rows of the selection. The result is one row with one big integer.
-pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statement {
-    let mut writer = Writer::new(dialect, object);
-    let source = writer.source(object, &selection.scope, None);
-    writer.sql.push_str(&format!("SELECT count(*) FROM {source}"));
-    writer.selection(object, selection);
-    writer.finish()
 }
 
 /// The ids of at most `most` rows of the selection, in ascending order. If `among` is given, only these ids count.

@@ -81,6 +81,8 @@ pub struct LedgerFilter {
     pub since: Option<i64>,
     /// The first instant after the period.
     pub until: Option<i64>,
+    /// The number of the event before which the list begins. Only a list has it, and neither counts nor a retry.
+    pub before: Option<i64>,
 }
 
 impl LedgerFilter {
@@ -125,6 +127,10 @@ impl LedgerFilter {
             params.push(event_id.clone().into());
             conditions.push(format!("d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len()));
         }
+        if let Some(before) = self.before {
+            params.push(before.into());
+            conditions.push(format!("d.event_seq < ${}", params.len()));
+        }
         conditions
     }
 }
@@ -136,8 +142,18 @@ pub struct UndecidedMax {
     pub events: i64,
     /// The maximum number of bytes of these payloads. The first payload is read even if it is larger.
     pub bytes: i64,
-    /// The number of the newest events of the outbox among which they are searched.
+    /// The number of the newest events of the outbox, or of the newest ones before the list, among which they are searched.
     pub looked_through: i64,
+}
+
+/// The events whose payloads decide whether their entries are shown, up to [`UndecidedMax`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UndecidedEvents {
+    /// The numbers of the events, the newest first. They are divided into pages, so that the payloads of a page can be read at
+    /// once.
+    pub pages: Vec<Vec<i64>>,
+    /// The number of the event before which there may be more of them. `None` if these are all.
+    pub before: Option<i64>,
 }
 
 /// The number of deliveries that a consumer group still has to get.
@@ -206,26 +222,30 @@ impl Connection {
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
     }
 
-    /// The newest events with entries that match the filter, of those that are `possible` and not `visible`. The numbers are
-    /// divided into pages, so that the payloads of a page can be read at once.
+    /// The newest events with entries that match the filter, of those that are `possible` and not `visible`.
     pub async fn undecided_events(
         &mut self,
         filter: &LedgerFilter,
         visible: &VisibleEvents,
         possible: &VisibleEvents,
         most: UndecidedMax,
-    ) -> Result<Vec<Vec<i64>>, DbError> {
+    ) -> Result<UndecidedEvents, DbError> {
         let dialect = self.dialect();
         let mut params: Vec<Param> = Vec::new();
         let mut conditions = filter.of_entry(&mut params);
         // One event has few entries, however old it is.
-        if filter.event_id.is_none() {
-            params.push(most.looked_through.into());
-            conditions.push(format!("d.event_seq > (SELECT max(seq) FROM svc_events) - ${}", params.len()));
+        let searched_after = match filter.event_id {
+            Some(_) => None,
+            None => Some(self.newest_before(filter.before).await? - most.looked_through),
+        };
+        if let Some(searched_after) = searched_after {
+            params.push(searched_after.into());
+            conditions.push(format!("d.event_seq > ${}", params.len()));
         }
         conditions.extend(filter.of_event(Some(possible), dialect, &mut params));
         conditions.push(format!("NOT coalesce({}, FALSE)", visible.condition(dialect, &mut params)));
-        params.push(most.events.into());
+        // One more event shows that there are more.
+        params.push((most.events + 1).into());
         let sql = format!(
             "SELECT e.seq, {} FROM (SELECT DISTINCT d.event_seq FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
              WHERE {} ORDER BY d.event_seq DESC LIMIT ${}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq DESC",
@@ -233,24 +253,57 @@ impl Connection {
             conditions.join(" AND "),
             params.len(),
         );
-        let mut pages: Vec<Vec<i64>> = Vec::new();
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
+        let mut found = UndecidedEvents::default();
         let (mut bytes_left, mut bytes_left_of_page) = (most.bytes, 0);
-        for row in self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await? {
+        let mut last = None;
+        for (place, row) in (0..).zip(&rows) {
             let (seq, bytes) = (row.integer(0)?, row.integer(1)?);
-            if bytes > bytes_left && !pages.is_empty() {
-                break;
+            if place >= most.events || (bytes > bytes_left && !found.pages.is_empty()) {
+                return Ok(UndecidedEvents { before: last, ..found });
             }
-            match pages.last_mut().filter(|_| bytes <= bytes_left_of_page) {
+            match found.pages.last_mut().filter(|_| bytes <= bytes_left_of_page) {
                 Some(page) => page.push(seq),
                 None => {
-                    pages.push(vec![seq]);
+                    found.pages.push(vec![seq]);
                     bytes_left_of_page = PAGE_BYTES_MAX;
                 }
             }
             bytes_left -= bytes;
             bytes_left_of_page -= bytes;
+            last = Some(seq);
         }
-        Ok(pages)
+        if let Some(searched_after) = searched_after {
+            found.before = self.newest_with_entry(filter, searched_after).await?.map(|newest| newest + 1);
+        }
+        Ok(found)
+    }
+
+    /// The number of the newest event of the outbox, or of the newest one with a smaller number than `before`. 0 if there is none.
+    async fn newest_before(&mut self, before: Option<i64>) -> Result<i64, DbError> {
+        let before = before.unwrap_or(i64::MAX);
+        let rows = self.fetch("SELECT coalesce(max(seq), 0) FROM svc_events WHERE seq < $1", vec![before.into()]).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// The number of the newest event up to `last` that has an entry of the filter's consumer. `None` if there is none in the
+    /// filter's period.
+    async fn newest_with_entry(&mut self, filter: &LedgerFilter, last: i64) -> Result<Option<i64>, DbError> {
+        let mut params: Vec<Param> = vec![last.into()];
+        let mut of_consumer = "";
+        if let Some(consumer) = &filter.consumer {
+            params.push(consumer.clone().into());
+            of_consumer = " AND d.consumer = $2";
+        }
+        let sql = format!(
+            "SELECT e.seq, e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
+             WHERE d.event_seq <= $1{of_consumer} ORDER BY d.event_seq DESC LIMIT 1"
+        );
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (seq, occurred_at) = (row.integer(0)?, row.integer(1)?);
+        // Events with smaller numbers happened earlier, apart from the differences between clocks.
+        Ok(filter.since.is_none_or(|since| occurred_at >= since).then_some(seq))
     }
 
     /// One entry of the ledger. No other transaction changes it until this one ends.

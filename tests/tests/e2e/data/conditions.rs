@@ -1,5 +1,6 @@
 //! Conditions: their meaning, the routes that accept them, and the rights that they need.
 
+mod excluded;
 mod many;
 pub(crate) mod plans;
 mod refused;

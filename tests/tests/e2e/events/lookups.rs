@@ -68,6 +68,22 @@ async fn counts(who: &Admin<'_>, query: &str) -> Vec<Value> {
     who.get(&format!("/api/v1/events/deliveries/counts?{query}")).await.data().as_array().unwrap().clone()
 }
 
+/// The `pagination` of a list of the ledger.
+async fn pagination(who: &Admin<'_>, query: &str) -> Value {
+    who.get(&format!("/api/v1/events/deliveries?{query}")).await.json()["pagination"].take()
+}
+
+/// The query that goes on where the list of another query stopped.
+fn onward(query: &str, pagination: &Value) -> String {
+    assert_eq!(pagination["truncated"], true, "{query}: {pagination}");
+    format!("{query}&before={}", pagination["before"].as_str().unwrap())
+}
+
+/// Whether a list says nothing about a stop.
+fn is_whole(pagination: &Value) -> bool {
+    ["truncated", "before"].iter().all(|name| pagination.get(name).is_none())
+}
+
 async fn total(who: &Admin<'_>, query: &str) -> i64 {
     let answer = who.get(&format!("/api/v1/events/deliveries?{query}")).await;
     answer.json()["pagination"]["totalCount"].as_i64().unwrap_or_else(|| panic!("{}", answer.text))
@@ -184,6 +200,38 @@ on_both_engines! {
             events(&admin, "object=task").await;
         }
         assert!(begun.elapsed() < within(Duration::from_secs(5)), "{:?}", begun.elapsed());
+        // A search through all events stops after 100,000. The response says so, and another request goes on.
+        insert_events(&server, 999, 1, "'event-999', 'data.rare.created', 'task', 'r', NULL").await;
+        let query = "topic=data.rare.%23";
+        let stopped = admin.get(&format!("/api/v1/events?{query}")).await.json();
+        assert_eq!(stopped["data"], json!([]));
+        let rest = admin.get(&format!("/api/v1/events?{}", onward(query, &stopped["pagination"]))).await.json();
+        assert_eq!((rest["data"][0]["id"].as_str(), rest.get("pagination")), (Some("event-999"), None), "{rest}");
+        // A list that is full or ends before the limit says nothing.
+        for whole in ["topic=data.x.%23&limit=5", "object=task&limit=500", "record=none"] {
+            let list = admin.get(&format!("/api/v1/events?{whole}")).await.json();
+            assert!(list["data"].is_array() && list.get("pagination").is_none(), "{whole}: {list}");
+        }
+    }
+
+    async fn a_list_of_events_stops_after_many_payloads_and_goes_on(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let reader = key(&admin, "reader", reads_open_tasks()).await;
+        for (first, count) in [(1_000, 3), (2_000, 2_100)] {
+            insert_events(&server, first, count, "'event-' || n, 'data.task.created', 'task', 'r' || n, NULL").await;
+        }
+        server.sql(&format!("UPDATE svc_events SET payload = '{{{OPEN_TASK}}}' WHERE seq BETWEEN 1000 AND 1002")).await;
+        // The payloads of the newest events show nothing.
+        let stopped = reader.get("/api/v1/events?object=task").await.json();
+        assert_eq!(stopped["data"], json!([]));
+        let next = onward("object=task", &stopped["pagination"]);
+        let rest = reader.get(&format!("/api/v1/events?{next}")).await.json();
+        assert_eq!(ids(rest["data"].as_array().unwrap()), ["event-1002", "event-1001", "event-1000"]);
+        assert!(rest.get("pagination").is_none(), "{rest}");
+        let full = reader.get(&format!("/api/v1/events?{next}&limit=2")).await.json();
+        assert_eq!((full["data"].as_array().unwrap().len(), full.get("pagination")), (2, None), "{full}");
+        assert!(admin.get("/api/v1/events?object=task").await.json().get("pagination").is_none());
     }
 }
 
@@ -389,6 +437,21 @@ on_both_engines! {
             let dead: i64 = counts(who, "consumer=many").await.iter().map(|group| group["dead"].as_i64().unwrap()).sum();
             assert_eq!(dead, expected);
         }
+        // The server looks at 500 of the 700 events of links, and says so. The next request looks at the others.
+        let stopped = pagination(&all, "consumer=many&pageSize=10").await;
+        let rest = pagination(&all, &onward("consumer=many", &stopped)).await;
+        assert!(rest["totalCount"] == 30 && is_whole(&rest), "{rest}");
+        for who in [&admin, &own, &none] {
+            let whole = pagination(who, "consumer=many").await;
+            assert!(is_whole(&whole), "{whole}");
+        }
+        // A list can also begin before an event that its reader sees.
+        assert_eq!(total(&admin, "consumer=many&before=event-2000").await, 30);
+        assert_eq!(total(&all, "consumer=many&before=EVENT-1005").await, 5);
+        for (who, hidden) in [(&all, "event-2000"), (&admin, "nothing")] {
+            who.get(&format!("/api/v1/events/deliveries?before={hidden}")).await.expect_error(404, "not_found");
+        }
+        admin.get("/api/v1/events/deliveries/counts?before=event-2000").await.expect_error(400, "invalid_request");
         let page = ledger(&all, "consumer=many&pageSize=10&page=3").await;
         let ids: Vec<&str> = page.iter().map(|entry| entry["eventId"].as_str().unwrap()).collect();
         assert_eq!((ids.len(), ids[0], ids[9]), (10, "event-1009", "event-1000"));
@@ -421,6 +484,15 @@ on_both_engines! {
         let shown = ledger(&reader, "consumer=many").await;
         let ids: Vec<&str> = shown.iter().map(|entry| entry["eventId"].as_str().unwrap()).collect();
         assert_eq!(ids, ["event-101500", "event-2003", "event-2002", "event-2001", "event-2000"]);
+        // The list says that there are older events. They are found before the place where it stopped.
+        let rest = onward("consumer=many", &pagination(&reader, "consumer=many").await);
+        let shown = ledger(&reader, &rest).await;
+        assert_eq!((shown.len(), &shown[0]["eventId"], &shown[4]["eventId"]), (5, &json!("event-1004"), &json!("event-1000")));
+        // Nothing is older: in the rest, in the period, among the entries of the group, or among those of one event.
+        for whole in [rest.as_str(), "consumer=many&since=2023-11-14T22:13:22Z", "consumer=nobody", "eventId=event-1000"] {
+            let whole = pagination(&reader, whole).await;
+            assert!(is_whole(&whole), "{whole}");
+        }
         // One event is found however old it is.
         assert_eq!(total(&reader, "consumer=many&eventId=event-1000").await, 1);
         assert_eq!(reader.get("/api/v1/events/deliveries/event-1000/many").await.status, 200);
@@ -447,6 +519,10 @@ on_both_engines! {
         }
         let shown = ledger(&reader, "consumer=many").await;
         assert_eq!((&shown[0]["eventId"], &shown[9]["eventId"]), (&json!("event-1011"), &json!("event-1002")));
+        let rest = onward("consumer=many", &pagination(&reader, "consumer=many").await);
+        let shown = ledger(&reader, &rest).await;
+        assert_eq!((shown.len(), &shown[0]["eventId"], &shown[1]["eventId"]), (2, &json!("event-1001"), &json!("event-1000")));
+        assert!(is_whole(&pagination(&reader, &rest).await));
     }
 
     async fn nothing_is_tried_again_where_events_are_off(engine: Engine) {

@@ -67,29 +67,28 @@ pub(in crate::sql) fn bound(dialect: Dialect, statement: sql::Statement) -> Stri
 
 #[test]
 fn one_related_row_is_compared_by_its_key() {
-    for (object, condition, sqlite) in [
-        ("task", json!({ "project.code": "x" }), r#""task"."project_id" = (SELECT svc_related_1."id""#),
-        ("task", json!({ "project": { "code": "x", "kind": 1 } }), r#""task"."project_id" = (SELECT svc_related_1."id""#),
-        ("task", json!({ "project.id": "20000000-0000-4000-8000-00000000000a" }), r#""task"."project_id" = (SELECT"#),
+    let of_project = r#""task"."project_id" = (SELECT svc_related_1."id""#;
+    let of_task = r#""project"."id" = (SELECT svc_related_1."project_id""#;
+    // A total counts the rows that a negated condition excludes.
+    for (object, condition, parts) in [
+        ("task", json!({ "project.code": "x" }), [of_project; 2]),
+        ("task", json!({ "project": { "code": "x", "kind": 1 } }), [of_project; 2]),
+        ("task", json!({ "project.id": "20000000-0000-4000-8000-00000000000a" }), [r#""task"."project_id" = (SELECT"#; 2]),
         (
             "task",
             json!({ "project.code": { "neq": "x" } }),
-            r#"("task"."project_id" IS NULL OR "task"."project_id" IS NOT (SELECT"#,
+            [r#"("task"."project_id" IS NULL OR "task"."project_id" IS NOT (SELECT"#, of_project],
         ),
-        (
-            "project",
-            json!({ "task_by_project": { "some": { "code": "x" } } }),
-            r#""project"."id" = (SELECT svc_related_1."project_id""#,
-        ),
-        ("project", json!({ "task_by_project": { "none": { "code": "x" } } }), r#""project"."id" IS NOT (SELECT"#),
+        ("project", json!({ "task_by_project": { "some": { "code": "x" } } }), [of_task; 2]),
+        ("project", json!({ "task_by_project": { "none": { "code": "x" } } }), [r#""project"."id" IS NOT (SELECT"#, of_task]),
     ] {
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-            let expected = match dialect {
-                Dialect::Sqlite => sqlite.to_owned(),
-                Dialect::Postgres => sqlite.replace("IS NOT (", "IS DISTINCT FROM (").replace("(SELECT", "(SELECT /* "),
-            };
-            let expected = expected.split("/* ").next().expect("a part");
-            for statement in written(dialect, object, condition.clone(), "") {
+            for (statement, sqlite) in written(dialect, object, condition.clone(), "").iter().zip(parts) {
+                let expected = match dialect {
+                    Dialect::Sqlite => sqlite.to_owned(),
+                    Dialect::Postgres => sqlite.replace("IS NOT (", "IS DISTINCT FROM (").replace("(SELECT", "(SELECT /* "),
+                };
+                let expected = expected.split("/* ").next().expect("a part");
                 assert!(statement.contains(expected) && !statement.contains("WITH"), "{expected}: {statement}");
                 assert!(!statement.contains("generate_series"), "{statement}");
             }
@@ -246,9 +245,11 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
 
     // For rows that must not exist, there is no probe.
     let none = json!({ "task_by_project": { "none": { "state": "x" } } });
-    let [page, total] = written(Dialect::Sqlite, "project", none, "");
+    let [page, total] = written(Dialect::Sqlite, "project", none.clone(), "");
     assert!(page.contains("svc_first") && !page.contains("svc_few"), "{page}");
-    assert!(total.contains("NOT IN (SELECT svc_key FROM ") && total.contains("+svc_key IS NOT NULL"), "{total}");
+    assert!(total.contains(list) && !total.contains("NOT IN"), "{total}");
+    let [sorted, _] = written(Dialect::Sqlite, "project", none, "state");
+    assert!(sorted.contains("NOT IN (SELECT svc_key FROM ") && sorted.contains("+svc_key IS NOT NULL"), "{sorted}");
 
     // Conditions with very many values are written once.
     let values: Vec<u32> = (0..1000).collect();

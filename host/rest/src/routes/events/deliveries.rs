@@ -6,7 +6,8 @@ use axum::response::Response;
 use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{
     BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText,
-    EventsRequest, LedgerFilter, NewSubscription, RESETS_MAX, SubscriptionAnswer, TopicFilter,
+    EventsPagination, EventsRequest, LedgerFilter, LedgerPagination, NewSubscription, RESETS_MAX, SubscriptionAnswer,
+    TopicFilter,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,8 @@ use crate::answer::error::ApiError;
 use crate::answer::render;
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{self, list_of};
-use crate::openapi::operation::{Operation, Paths, data_with_warnings, path_parameter, query_parameter};
+use crate::openapi::components::{self, exact_object, list_of};
+use crate::openapi::operation::{Operation, Paths, data_of, data_with_warnings, path_parameter, query_parameter};
 use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::{PathParts, QueryPairs, instant, without_nul};
@@ -143,7 +144,7 @@ pub(crate) async fn events(
             })?,
         };
     let events = state.app.recent_events(&caller, request, limit.min(EVENTS_MAX)).await?;
-    Ok(render::data_bytes(StatusCode::OK, events.as_bytes()))
+    Ok(render::json_bytes(StatusCode::OK, events.into_bytes()))
 }
 
 /// `GET /api/v1/events/{id}`.
@@ -163,9 +164,9 @@ pub(crate) async fn list(
     Granted(caller, ..): Granted<(Events, Read)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let paging = query.page_beside(&LEDGER_PARAMETERS)?;
-    let filter = ledger_filter(&query)?;
-    let page = state.app.list_deliveries(&caller, filter, paging).await?;
+    let paging = query.page_beside(&[&LEDGER_PARAMETERS[..], &["before"]].concat())?;
+    let (filter, before) = (ledger_filter(&query)?, query.given("before")?);
+    let page = state.app.list_deliveries(&caller, filter, before.as_deref(), paging).await?;
     Ok(render::json_bytes(StatusCode::OK, page.into_bytes()))
 }
 
@@ -233,6 +234,7 @@ fn ledger_filter(query: &QueryPairs) -> Result<LedgerFilter, ApiError> {
         topic: query.given("topic")?.as_deref().map(TopicFilter::parse).transpose()?,
         since: query.instant("since")?,
         until: query.instant("until")?,
+        before: None,
     })
 }
 
@@ -278,15 +280,23 @@ fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Events, "events", verb, summary)
 }
 
+/// `{ "data": …, "pagination"? }`: a list of events.
+fn events_page() -> Value {
+    let mut page = data_of(list_of(of::<EventText<'_>>()));
+    page["properties"]["pagination"] = of::<EventsPagination>();
+    page
+}
+
 pub(crate) fn describe(paths: &mut Paths) {
     let limit = json!({ "type": "integer", "minimum": 1, "default": EVENTS_DEFAULT });
     let recent = operation("list", "List recent events, newest first")
         .describe(format!(
-            "Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events. With \
-            `object` or `record` these are only events of that object or record, and with `before` only older events. `limit` is \
-            at most {EVENTS_MAX}. The response is 400 `answer_too_large` if the events have more bytes than \
-            `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not \
-            in the outbox.",
+            "Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events, and reads \
+            the payloads of at most 2,000 to decide about them. With `object` or `record` these are only events of that object or \
+            record, and with `before` only older events. If the search stops before the list is full, the response has a \
+            `pagination`, and its `before` continues the search. `limit` is at most {EVENTS_MAX}. The response is 400 \
+            `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. \
+            The response is 404 if the event of `before` is not in the outbox.",
         ))
         .parameter(query_parameter("topic", TOPIC, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only events of this object's records.", json!({ "type": "string" })))
@@ -294,12 +304,12 @@ pub(crate) fn describe(paths: &mut Paths) {
         .parameter(query_parameter(
             "before",
             "Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you \
-            may not see it.",
+            may not see it. It can also be `pagination.before` of an earlier response.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter("limit", "The maximum number of events.", limit))
         .problems(&[400, 404])
-        .answers_data(200, "The events.", list_of(of::<EventText<'_>>()));
+        .answers(200, "The events.", events_page());
     paths.add("get", "/api/v1/events", recent);
     let one = operation("get", "Get an event")
         .describe(
@@ -326,12 +336,23 @@ pub(crate) fn describe(paths: &mut Paths) {
             query_parameter("until", "Only deliveries of events before this instant.", components::instant()),
         ]
     };
+    let page = exact_object(json!({ "data": list_of(of::<DeliveryAnswer>()), "pagination": of::<LedgerPagination>() }));
     let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
-        .describe("Needs read on `events`. Entries of events that the caller may not read are left out.")
+        .describe(
+            "Needs read on `events`. Entries of events that the caller may not read are left out. If only the payloads of events \
+            can decide that, the server looks at a limited number of these events. If there may be more, `pagination` has \
+            `truncated` and `before`, and a request with this `before` looks at the next ones.",
+        )
         .parameters(filters())
+        .parameter(query_parameter(
+            "before",
+            "Only deliveries of events older than the event with this id, or `pagination.before` of an earlier response. The \
+            response is 404 if that event is not in the outbox, or if you may not see it.",
+            json!({ "type": "string" }),
+        ))
         .parameters(paging_parameters())
-        .problems(&[400])
-        .answers_page("A page of the ledger.", of::<DeliveryAnswer>());
+        .problems(&[400, 404])
+        .answers(200, "A page of the ledger.", page);
     paths.add("get", "/api/v1/events/deliveries", deliveries);
     let one = operation("getDelivery", "Get a delivery with its attempts")
         .describe("Needs read on `events` and on the resource of the event.")

@@ -74,6 +74,15 @@ on_both_engines! {
             // SQLite may read a page in the order of an index until the page is full. A total would read all of the index.
             assert!(!total.contains("SCAN task"), "{condition}\n{total}");
         }
+        // For a total, they also lead to the tasks that a condition excludes.
+        for (condition, indexes) in [
+            (json!({ "project": { "kind": { "neq": 3 } } }), [&by_kind_of_project, &by_project]),
+            (json!({ "kind": { "neq": 7 } }), [&by_kind; 2]),
+        ] {
+            let [_, total] = explained(&server, &registry, "task", &condition).await;
+            assert!(indexes.iter().all(|index| total.contains(index.as_str())), "{condition}: {indexes:?}\n{total}");
+            assert!(!reads_all_tasks(&total) && !total.contains("SCAN task"), "{condition}\n{total}");
+        }
         if server.engine() == Engine::Sqlite {
             // The tasks of few projects are merged in the order of the page, so none of them is sorted.
             let (task, condition) = (registry.object("task").unwrap(), json!({ "project": { "kind": 3 } }).to_string());
