@@ -68,8 +68,8 @@ const CASES: usize = 400;
 const CASES_LONG: usize = 1_000;
 /// The least number of requests for each case, on average. It is about half of what is to be expected:
 ///
-/// - Six in ten cases are reads, of about four requests each. Most reads go to four or five surfaces, exports only to REST. Pages by
-///   cursors are up to seven requests on each of them. Some callers have REST alone.
+/// - Six in ten cases are reads, of about four requests each. Most reads go to four or five surfaces, exports only to REST. Pages
+///   by cursors are up to seven requests on each of them. Some callers have REST alone.
 /// - Three in ten are writes. A write is one request, and fifteen more if it succeeds: the five lists of the admin, and the events
 ///   of the admin and of nine callers. About half of the writes succeed.
 /// - One in ten changes rights, and often leads to one or two successful writes of the admin.

@@ -125,10 +125,8 @@ impl Run<'_> {
                 let grants = caller.grants(&self.state.world);
                 let variables = (&caller.reader.variables, &caller.reader.roles);
                 let (got, expected, all) = (json!(got), json!(expected), json!(all));
-                self.failures.push(format!(
-                    "{place}\n  events of {} with {variables:?} {grants}\n  all      {all}\n  expected {expected}\n  got      {got}",
-                    caller.name
-                ));
+                let events = format!("all      {all}\n  expected {expected}\n  got      {got}");
+                self.failures.push(format!("{place}\n  events of {} with {variables:?} {grants}\n  {events}", caller.name));
             }
         }
     }

@@ -86,7 +86,7 @@ impl Rights {
         let mut callers = Vec::new();
         for (user, (id, token)) in self.users.iter().enumerate() {
             let given = &self.given[user];
-            let mut grants = if user == 0 { plain.clone().collect() } else { self.public.clone() };
+            let mut grants: Vec<Grant> = if user == 0 { plain.clone().collect() } else { self.public.clone() };
             grants.extend(given.iter().flat_map(|role| self.of_roles[*role].clone()));
             let roles: Vec<&str> = if user == 0 { vec!["admin"] } else { given.iter().map(|role| ROLES[*role]).collect() };
             let reader = reader(Some(id), None, &roles);

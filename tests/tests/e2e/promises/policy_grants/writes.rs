@@ -262,6 +262,19 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Refuses a new row that lacks a value in a required field.
+    fn requires(&mut self, object: usize, values: &Map<String, Value>) {
+        for name in self.before.required(object) {
+            if values.get(&name).is_none_or(Value::is_null) {
+                self.refuse_field(400, "not_null_violation", &name);
+                // The error does not name a field that the caller does not know.
+                if !self.caller.knows(object, &name) && !self.caller.may_write(object, "create", &name) {
+                    self.refuse(400, "not_null_violation");
+                }
+            }
+        }
+    }
+
     /// Refuses the fields that a grant lacks. Any of them may be reported.
     fn lacking(&mut self, object: usize, action: &str, values: &Map<String, Value>) {
         for name in values.keys().filter(|name| self.caller.lacks(object, action, name)) {
@@ -301,11 +314,7 @@ impl<'a> Call<'a> {
         let values: Map<String, Value> =
             values.iter().filter(|(name, _)| *name != "id").map(|(name, value)| (name.clone(), value.clone())).collect();
         self.names(object, "create", &values);
-        for name in self.before.required(object) {
-            if values.get(&name).is_none_or(Value::is_null) {
-                self.refuse_field(400, "not_null_violation", &name);
-            }
-        }
+        self.requires(object, &values);
         self.insert(object, &values, placeholder(number));
         Some(placeholder(number))
     }
@@ -368,11 +377,7 @@ impl<'a> Call<'a> {
         let wanted = named.clone().unwrap_or_else(|| values.get(target).cloned().unwrap_or(Value::Null));
         let known = self.before.world.rows[object].iter().find(|row| !wanted.is_null() && row.values[target] == wanted);
         // Without these values, the statement could not insert a row.
-        for name in self.before.required(object) {
-            if values.get(&name).is_none_or(Value::is_null) {
-                self.refuse_field(400, "not_null_violation", &name);
-            }
-        }
+        self.requires(object, &values);
         // The server demands both rights, whether the upsert inserts or updates. The specification leaves that open.
         self.names(object, "create", &values);
         self.names(object, "update", &values);
