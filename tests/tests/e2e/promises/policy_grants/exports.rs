@@ -9,7 +9,6 @@ use super::grants::Caller;
 use super::reads::Read;
 use super::worlds::OBJECTS;
 use super::{Expected, Got, Refusal, Run, State};
-use crate::promises::conditions::model::Eyes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Export {
