@@ -1,5 +1,8 @@
 //! Random requests. Most of them use rows and fields that the caller may use, and some use hidden ones.
 
+mod batches;
+mod reads;
+
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
@@ -7,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::State;
 use super::grants::Caller;
-use super::reads::{Kind, Read, Standing};
-use super::worlds::{self, MISSING, NAMES, OBJECTS, USERS};
-use super::writes::{Chosen, Verb, Write};
+use super::reads::Standing;
+use super::verbs::{Chosen, Verb, Write};
+use super::worlds::{self, MISSING, NAMES, OBJECTS};
 use crate::promises::conditions::model::{Row, World};
 use crate::promises::conditions::random::Generator;
 use crate::promises::conditions::worlds::{one_in, pick};
@@ -109,122 +112,6 @@ impl Requests<'_> {
         }
     }
 
-    fn filter(&mut self, object: usize) -> (String, &'static str, Value) {
-        let fields = self.fields(object);
-        let field = pick(self.random, &fields).clone();
-        let rows = &self.state.world.rows[object];
-        let known = (!rows.is_empty()).then(|| pick(self.random, rows).values[&field].clone());
-        let value = known.filter(|value| !value.is_null());
-        let Some(value) = value.filter(|_| !one_in(self.random, 6)) else {
-            return (field, *pick(self.random, &["is_null", "is_not_null"]), json!(true));
-        };
-        let kind = self.state.world.objects[object].columns.iter().find(|column| column.name == field).expect("a column").kind;
-        // In REST, this text would mean another value.
-        if value == "null" || value.as_str().is_some_and(|text| text.starts_with('$')) {
-            return (field, "is_not_null", json!(true));
-        }
-        let operators: &[&str] = match kind {
-            "text" | "slug" => &["eq", "neq", "ilike", "like"],
-            "integer" => &["eq", "gte", "lt"],
-            _ => &["eq", "neq"],
-        };
-        (field, *pick(self.random, operators), value)
-    }
-
-    fn path(&mut self, object: usize) -> Vec<String> {
-        let (mut path, mut object) = (Vec::new(), object);
-        for _ in 0..self.random.usize(1..3) {
-            let mut ends = self.state.world.ends(object);
-            // The specification does not say which fields of an object a key knows if its role and its maker have different
-            // rights on the object.
-            if self.caller.layers.len() > 1 || !self.sometimes(8) {
-                ends.retain(|end| self.state.standing(self.caller, object, end) == Standing::Known);
-            }
-            let Some(end) = self.random.choice(ends) else { break };
-            object = end.object;
-            path.push(end.key);
-        }
-        path
-    }
-
-    pub(super) fn read(&mut self) -> Read {
-        let object = self.object("read");
-        let kind = match self.random.u8(0..10) {
-            0 | 1 => Kind::Get(self.id(object, "read")),
-            2 | 3 => match self.random.u8(0..3) {
-                0 => Kind::Aggregate("count", None),
-                1 => Kind::Aggregate(
-                    "count",
-                    Some({
-                        let fields = self.fields(object);
-                        pick(self.random, &fields).clone()
-                    }),
-                ),
-                // Users have no numbers.
-                _ if object == USERS => Kind::Aggregate("count", Some("id".to_owned())),
-                _ => {
-                    let function: &&'static str = pick(self.random, &["sum", "min", "max"]);
-                    Kind::Aggregate(function, Some("amount".to_owned()))
-                }
-            },
-            _ => Kind::List,
-        };
-        let mut read = Read {
-            object,
-            kind: kind.clone(),
-            filters: Vec::new(),
-            condition: None,
-            search: None,
-            sort: Vec::new(),
-            select: None,
-            expand: Vec::new(),
-            page: None,
-            counts: true,
-        };
-        if !matches!(kind, Kind::Aggregate(..)) {
-            for _ in 0..*pick(self.random, &[0, 0, 1, 2]) {
-                read.expand.push(self.path(object));
-            }
-            read.expand.retain(|path| !path.is_empty());
-        }
-        if matches!(kind, Kind::Get(_)) {
-            return read;
-        }
-        for _ in 0..*pick(self.random, &[0, 0, 0, 1, 1, 2]) {
-            read.filters.push(self.filter(object));
-        }
-        if self.sometimes(3) {
-            read.condition = Some(self.condition(object));
-        }
-        if self.sometimes(4) {
-            read.search = Some(worlds::search_term(self.random));
-        }
-        if kind == Kind::List {
-            if self.random.bool() {
-                let fields = self.fields(object);
-                for _ in 0..self.random.usize(1..3) {
-                    let sign = if self.random.bool() { "-" } else { "" };
-                    let field = pick(self.random, &fields);
-                    if !read.sort.iter().any(|key| key.trim_start_matches('-') == field) {
-                        read.sort.push(format!("{sign}{field}"));
-                    }
-                }
-            }
-            if self.sometimes(4) {
-                let fields = self.fields(object);
-                let count = self.random.usize(1..4).min(fields.len());
-                read.select = Some(self.random.choose_multiple(fields, count));
-            }
-            read.page = match self.random.u8(0..3) {
-                0 => Some((self.random.usize(1..4), self.random.usize(1..6))),
-                1 => Some((1, 100)),
-                _ => None,
-            };
-            read.counts = !self.sometimes(10);
-        }
-        read
-    }
-
     fn writable(&mut self, object: usize, action: &str) -> Vec<String> {
         let columns = self.state.world.objects[object].columns.iter().map(|column| column.name.clone());
         let all: Vec<String> = columns.filter(|name| !worlds::SYSTEM.iter().any(|(system, _)| system == name)).collect();
@@ -287,11 +174,16 @@ impl Requests<'_> {
         Chosen::Ids(ids)
     }
 
+    /// Whether an object gets no more rows.
+    fn is_full(&self, object: usize) -> bool {
+        self.state.world.rows[object].len() >= ROWS_MAX
+    }
+
     fn upsert(&mut self) -> Write {
         let object = self.object("create");
         // If a grant includes no row, the specification does not say whether its fields count.
         if self.caller.has_valueless(object, "create") {
-            return Write { object, verb: Verb::Update(self.id(object, "update"), self.values(object, "update")) };
+            return Write::new(object, Verb::Update(self.id(object, "update"), self.values(object, "update")));
         }
         let target = *pick(self.random, &["code", "code", "id"]);
         let mut values = self.values(object, "create");
@@ -301,18 +193,39 @@ impl Requests<'_> {
             // There must never be a row with the id `MISSING`.
             let is_new = known == MISSING || self.sometimes(3);
             values.insert("id".to_owned(), json!(if is_new { new } else { known }));
-            return Write { object, verb: Verb::Upsert("id", values) };
+            return Write::new(object, Verb::Upsert("id", values));
         }
         let known = self.id(object, "update");
         let code = self.state.row(object, &known).map(|row| row.values["code"].clone()).filter(|code| !code.is_null());
         let code = code.filter(|_| !one_in(self.random, 4));
         let code = code.unwrap_or_else(|| json!(format!("c{}", self.random.u8(..90))));
         values.insert("code".to_owned(), code);
-        Write { object, verb: Verb::Upsert(target, values) }
+        Write::new(object, Verb::Upsert(target, values))
     }
 
     pub(super) fn write(&mut self) -> Write {
-        let is_full = |object: usize| self.state.world.rows[object].len() >= ROWS_MAX;
+        if self.sometimes(5) {
+            return self.batch();
+        }
+        if self.sometimes(8) {
+            return self.dry_run();
+        }
+        self.single()
+    }
+
+    fn dry_run(&mut self) -> Write {
+        let action = *pick(self.random, &["update", "delete"]);
+        let object = self.object(action);
+        let chosen = self.chosen(object, action);
+        let verb = match action {
+            "update" => Verb::UpdateMany(chosen, self.values(object, action)),
+            _ => Verb::DeleteMany(chosen),
+        };
+        Write { is_dry: true, ..Write::new(object, verb) }
+    }
+
+    /// A write that is not a batch.
+    fn single(&mut self) -> Write {
         let which = self.random.u8(0..100);
         let action = match which {
             0..20 => "create",
@@ -322,7 +235,7 @@ impl Requests<'_> {
         };
         let object = self.object(action);
         let verb = match which {
-            0..20 if is_full(object) => Verb::Delete(self.id(object, "delete")),
+            0..20 if self.is_full(object) => Verb::Delete(self.id(object, "delete")),
             0..14 => Verb::Create(self.values(object, action)),
             14..20 => Verb::CreateMany((0..self.random.usize(1..4)).map(|_| self.values(object, action)).collect()),
             34..54 => Verb::Update(self.id(object, action), self.values(object, action)),
@@ -333,7 +246,7 @@ impl Requests<'_> {
                 let writable: Vec<_> =
                     ends.iter().filter(|end| self.caller.may_write(object, action, &end.key)).cloned().collect();
                 let Some(end) = self.random.choice(if writable.is_empty() { ends } else { writable }) else {
-                    return Write { object, verb: Verb::Update(self.id(object, action), self.values(object, action)) };
+                    return Write::new(object, Verb::Update(self.id(object, action), self.values(object, action)));
                 };
                 let ids = (0..self.random.usize(1..4)).map(|_| self.id(end.object, "read")).collect();
                 Verb::Link(self.id(object, action), end.key, ids, self.random.bool())
@@ -341,6 +254,6 @@ impl Requests<'_> {
             80..92 => Verb::Delete(self.id(object, action)),
             _ => Verb::DeleteMany(self.chosen(object, action)),
         };
-        Write { object, verb }
+        Write::new(object, verb)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::answers::Moment;
 use crate::promises::conditions::model::{Condition, Everything, Eyes, Place, Reader, Row, World};
 
 /// The fields that a grant lists.
@@ -248,6 +249,20 @@ impl Caller {
         })
     }
 
+    /// The moment at which the caller sees a record that a batch has written.
+    pub(super) fn moment_of_results(&self, object: usize) -> Moment {
+        let is_limited = |held: &Held| held.grant.condition.is_some() || held.grant.read != Fields::All;
+        let is_free = |held: &Held| !held.grant.is_own && !is_limited(held);
+        let is_plain = |layer: &Layer| layer.of(object, "read").all(|held| !is_limited(held) && held.grant.check.is_none());
+        let has_limits = |layer: &Layer| layer.of(object, "read").any(is_limited) && !layer.of(object, "read").any(is_free);
+        match self.may(object, "read") {
+            true if self.layers.iter().all(is_plain) => Moment::Operation,
+            true if self.layers.iter().any(has_limits) => Moment::Batch,
+            true => Moment::Either,
+            false => Moment::Operation,
+        }
+    }
+
     /// Whether a field of an object exists for a caller who reads.
     pub(super) fn knows(&self, object: usize, field: &str) -> bool {
         let all = self.together(object, "read");
@@ -268,6 +283,12 @@ impl Caller {
     pub(super) fn may_write(&self, object: usize, action: &str, field: &str) -> bool {
         let lists = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.write.lists(field));
         self.together(object, action).iter().any(lists)
+    }
+
+    /// Whether one grant for this action lists all fields of these values.
+    pub(super) fn may_write_all(&self, object: usize, action: &str, values: &Map<String, Value>) -> bool {
+        let lists = |held: &Held| values.keys().all(|field| held.grant.write.lists(field));
+        self.together(object, action).iter().any(|grants| grants.iter().all(|held| lists(held)))
     }
 
     /// Whether a grant for this action names a variable without a value.

@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::answers::Answered;
+use super::batches::as_json;
 use super::grants::Caller;
 use super::reads::Standing;
+use super::verbs::{Chosen, Verb, Write, is_sum};
 use super::worlds::SYSTEM;
-use super::writes::{Answered, Chosen, Left, Verb, Write, is_sum};
+use super::writes::Left;
 use super::{Got, Refusal, State};
 use crate::promises::conditions::{graphql, type_name};
 
@@ -22,8 +25,14 @@ pub(super) struct Mutation {
 impl Write {
     /// The tool and its arguments for MCP.
     pub(super) fn tool(&self, object: &str) -> (&'static str, Value) {
+        if let Verb::Batch(operations) = &self.verb {
+            return ("batch_records", json!({ "operations": as_json(operations) }));
+        }
         let mut arguments = json!({ "object_name": object });
         let mut set = |name: &str, value: Value| arguments[name] = value;
+        if self.is_dry {
+            set("dry_run", json!(true));
+        }
         let tool = match &self.verb {
             Verb::Create(values) => {
                 set("data", json!(values));
@@ -64,6 +73,7 @@ impl Write {
                 set("ids", json!(ids));
                 if *is_removal { "unlink_records" } else { "link_records" }
             }
+            Verb::Batch(_) => unreachable!("a batch has a tool of its own"),
         };
         (tool, arguments)
     }
@@ -86,6 +96,7 @@ impl Write {
         let record = || state.selected(caller, self.object, left);
         let mut variables = Map::new();
         let mut selected = None;
+        let dry = if self.is_dry { ", dryRun: true" } else { "" };
         let query = match &self.verb {
             // GraphQL creates records one by one.
             Verb::CreateMany(_) => return None,
@@ -116,11 +127,11 @@ impl Write {
             Verb::UpdateMany(chosen, values) => {
                 let (choice, chosen) = self.choice(state, &ty, chosen, &mut variables)?;
                 let (declared, given) = changes(&ty, values, &mut variables);
-                format!("mutation({choice}, {declared}) {{ root: update_{name}_many({chosen}, {given}) {{ count ids }} }}")
+                format!("mutation({choice}, {declared}) {{ root: update_{name}_many({chosen}, {given}{dry}) {{ count ids }} }}")
             }
             Verb::DeleteMany(chosen) => {
                 let (choice, chosen) = self.choice(state, &ty, chosen, &mut variables)?;
-                format!("mutation({choice}) {{ root: delete_{name}_many({chosen}) {{ count ids }} }}")
+                format!("mutation({choice}) {{ root: delete_{name}_many({chosen}{dry}) {{ count ids }} }}")
             }
             Verb::Link(id, key, ids, is_removal) => {
                 let end = state.end(self.object, key).expect("a relation key");
@@ -131,6 +142,10 @@ impl Write {
                 variables.extend([("id".to_owned(), json!(id)), ("ids".to_owned(), json!(ids))]);
                 let verb = if *is_removal { "unlink" } else { "link" };
                 format!("mutation($id: ID!, $ids: [ID!]!) {{ root: {verb}_{name}_{key}(id: $id, ids: $ids) }}")
+            }
+            Verb::Batch(operations) => {
+                variables.insert("operations".to_owned(), as_json(operations));
+                "mutation($operations: [JSON!]!) { root: batch(operations: $operations) }".to_owned()
             }
         };
         Some(Mutation { body: json!({ "query": query, "variables": variables }), selected })
@@ -164,11 +179,13 @@ impl Write {
             let (code, field) = (&error["extensions"]["code"], &error["extensions"]["field"]);
             let is_of_document = path(error).is_empty() && DOCUMENT_CODES.iter().any(|known| code == known);
             return match refusals.first() {
-                Some(refusal) if is_of_document => {
-                    Got { status: refusal.status, json: json!({ "error": refusal.code, "field": refusal.field }) }
-                }
+                Some(refusal) if is_of_document => Got {
+                    status: refusal.status,
+                    json: json!({ "error": refusal.code, "field": refusal.field, "index": refusal.index }),
+                },
                 _ => {
                     let mut got = Got::refused(code, field, refusals);
+                    got.json["index"] = error["extensions"]["index"].clone();
                     got.json["message"] = error["message"].clone();
                     got
                 }
@@ -193,6 +210,7 @@ impl Write {
             Verb::Delete(_) if *root == true => Got { status: 204, json: Value::Null },
             Verb::Delete(_) => Got { status: 404, json: json!({ "error": "not_found" }) },
             Verb::UpdateMany(..) | Verb::DeleteMany(_) => Got { status: 200, json: root.clone() },
+            Verb::Batch(_) => Got { status: 200, json: json!({ "data": root }) },
             Verb::Link(.., is_removal) => {
                 let name = if *is_removal { "removed" } else { "added" };
                 Got { status: 200, json: json!({ "data": { name: root } }) }
@@ -210,7 +228,7 @@ impl State {
             Answered::Record { object, id, .. } => {
                 left.state.row(*object, id).is_some_and(|row| caller.sees(&left.state.world, *object, row))
             }
-            Answered::Ids { .. } | Answered::Nothing | Answered::Number(..) => false,
+            Answered::Ids { .. } | Answered::Nothing | Answered::Number(..) | Answered::Results(_) => false,
         });
         let required = self.required(object);
         let is_never_null =

@@ -1,16 +1,18 @@
-//! The reference for reads: lists, single records and aggregates, on every surface.
+//! The reference for reads: lists, single records and aggregates.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::exports::Export;
 use super::grants::{Caller, View};
+use super::groups::{Groups, plain};
+use super::walks::Step;
 use super::worlds::USERS;
 use super::{Expected, Refusal, State};
 use crate::promises::conditions::cells::Cell;
 use crate::promises::conditions::model::{Condition, End, Eyes, Place, Row};
-use crate::promises::conditions::{encoded, graphql, type_name};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
@@ -18,6 +20,32 @@ pub(super) enum Kind {
     Get(String),
     /// The function and its field.
     Aggregate(&'static str, Option<String>),
+    Groups(Groups),
+    /// A page by cursors.
+    Walk(Step),
+    Export(Export),
+}
+
+/// The rows of a list that a page shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Window {
+    /// The number of the page, from 1, and its size.
+    Page(usize, usize),
+    /// The number of rows before the page, and its size.
+    Offset(usize, usize),
+}
+
+impl Window {
+    /// The window of a request without one.
+    const DEFAULT: Window = Window::Page(1, 25);
+
+    /// The number of rows before the page, and its size.
+    pub(super) fn place(self) -> (usize, usize) {
+        match self {
+            Window::Page(number, size) => ((number - 1) * size, size),
+            Window::Offset(offset, size) => (offset, size),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -28,13 +56,26 @@ pub(super) struct Read {
     pub(super) filters: Vec<(String, &'static str, Value)>,
     pub(super) condition: Option<Value>,
     pub(super) search: Option<String>,
-    /// The fields, with a `-` for descending order.
+    /// The fields, or the keys of groups, with a `-` for descending order.
     pub(super) sort: Vec<String>,
     pub(super) select: Option<Vec<String>>,
     pub(super) expand: Vec<Vec<String>>,
-    /// The page and its size.
-    pub(super) page: Option<(usize, usize)>,
+    pub(super) window: Option<Window>,
     pub(super) counts: bool,
+}
+
+impl Read {
+    /// The fields that the read names besides those of its conditions.
+    fn named(&self) -> Vec<&str> {
+        let sorted = self.sort.iter().map(|key| key.trim_start_matches('-'));
+        let selected = self.select.iter().flatten().map(String::as_str);
+        match &self.kind {
+            Kind::Aggregate(_, field) => field.iter().map(String::as_str).collect(),
+            // The sort names keys of the groups.
+            Kind::Groups(groups) => groups.fields().collect(),
+            Kind::List | Kind::Get(_) | Kind::Walk(_) | Kind::Export(_) => sorted.chain(selected).collect(),
+        }
+    }
 }
 
 /// Whether a caller can use a relation key.
@@ -168,14 +209,14 @@ impl State {
         json!({ "_and": filters.collect::<Vec<_>>() })
     }
 
-    pub(super) fn expected(&self, caller: &Caller, read: &Read) -> Expected {
+    /// All reasons to refuse a read because of its names, and its conditions.
+    fn checked(&self, caller: &Caller, read: &Read) -> (Vec<Refusal>, Vec<Condition>) {
         let object = read.object;
-        let mut refusals = Vec::new();
         if !caller.may(object, "read") {
-            return Expected::Refused(vec![caller.denied()]);
+            return (vec![caller.denied()], Vec::new());
         }
-        let standings: Vec<Standing> = read.expand.iter().map(|path| self.path(caller, object, path)).collect();
-        if standings.contains(&Standing::Forbidden) {
+        let mut refusals = Vec::new();
+        if read.expand.iter().any(|path| self.path(caller, object, path) == Standing::Forbidden) {
             refusals.push(caller.denied());
         }
         let mut conditions = Vec::new();
@@ -184,31 +225,22 @@ impl State {
             refusals.extend(self.refusals_of_condition(caller, object, &condition));
             conditions.push(condition);
         }
-        let of_aggregate = match &read.kind {
-            Kind::Aggregate(_, Some(field)) => vec![field],
-            _ => Vec::new(),
-        };
-        let sorted = read.sort.iter().map(|key| key.trim_start_matches('-'));
-        let named =
-            sorted.chain(read.select.iter().flatten().map(String::as_str)).chain(of_aggregate.into_iter().map(String::as_str));
-        refusals.extend(named.filter(|name| !caller.knows(object, name)).map(|name| Refusal::of(400, "unknown_field", name)));
+        let unknown = read.named().into_iter().filter(|name| !caller.knows(object, name));
+        refusals.extend(unknown.map(|name| Refusal::of(400, "unknown_field", name)));
         if caller.credential.is_none() {
             refusals.iter_mut().filter(|refusal| refusal.status == 403).for_each(|refusal| *refusal = caller.denied());
         }
-        let view = caller.view(&self.world);
-        if let Kind::Get(id) = &read.kind {
-            let row = self.row(object, id).filter(|row| view.sees(object, row));
-            let Some(row) = row.filter(|_| refusals.is_empty()) else {
-                refusals.push(Refusal::new(404, "not_found"));
-                return Expected::Refused(refusals);
-            };
-            let record = self.record((caller, &view), object, row, None, &read.expand);
-            return Expected::fine(200, json!({ "data": record }), standings.contains(&Standing::Unknown));
-        }
+        (refusals, conditions)
+    }
+
+    /// The rows that a read finds, without an order. The error has all reasons to refuse the read.
+    fn rows(&self, caller: &Caller, view: &View<'_>, read: &Read) -> Result<Vec<&Row>, Vec<Refusal>> {
+        let (refusals, conditions) = self.checked(caller, read);
         if !refusals.is_empty() {
-            return Expected::Refused(refusals);
+            return Err(refusals);
         }
-        let mut found = self.found(&view, object, &conditions);
+        let object = read.object;
+        let mut found = self.found(view, object, &conditions);
         if let Some(term) = &read.search {
             let texts = ["text", "email", "slug", "enum"];
             let columns = self.world.objects[object].columns.iter().filter(|column| texts.contains(&column.kind));
@@ -219,43 +251,65 @@ impl State {
             };
             found.retain(|row| columns.iter().any(|name| contains(row, name)));
         }
-        if let Kind::Aggregate(function, field) = &read.kind {
-            let values = |field: &String| {
-                let values = found.iter().map(|row| view.value(object, row, field)).filter(|value| !value.is_null());
-                values.collect::<Vec<_>>()
-            };
-            let numbers = |field: &String| values(field).into_iter().filter_map(Value::as_i64).collect::<Vec<_>>();
-            let value = match (*function, field) {
-                ("count", None) => json!(found.len()),
-                ("count", Some(field)) => json!(values(field).len()),
-                ("sum", Some(field)) if !numbers(field).is_empty() => json!(numbers(field).iter().sum::<i64>()),
-                ("min", Some(field)) => json!(numbers(field).iter().min()),
-                ("max", Some(field)) => json!(numbers(field).iter().max()),
-                _ => Value::Null,
-            };
-            let data = json!({ "fn": function, "field": field, "value": value, "filteredCount": found.len() });
-            return Expected::fine(200, json!({ "data": data }), false);
-        }
+        Ok(found)
+    }
+
+    /// The rows of a list, in its order. The error has all reasons to refuse the list.
+    pub(super) fn listed(&self, caller: &Caller, view: &View<'_>, read: &Read) -> Result<Vec<&Row>, Vec<Refusal>> {
+        let object = read.object;
+        let mut found = self.rows(caller, view, read)?;
         // Users have no moment of creation.
         let has_moment = self.columns(caller, object).any(|name| name == "created_at");
         let default = if has_moment { "-created_at" } else { "id" };
         let sort = if read.sort.is_empty() { vec![default.to_owned()] } else { read.sort.clone() };
-        found.sort_by(|one, other| self.order(&view, object, &sort, one, other));
-        let (page, size) = read.page.unwrap_or((1, 25));
-        let begin = ((page - 1) * size).min(found.len());
-        let shown = found[begin..].iter().take(size);
-        let data: Vec<Value> =
-            shown.map(|row| self.record((caller, &view), object, row, read.select.as_deref(), &read.expand)).collect();
-        let total = |count: usize| if read.counts { json!(count) } else { Value::Null };
-        let pagination = json!({
-            "page": page,
-            "pageSize": size,
-            "totalCount": total(found.len()),
-            "totalPages": total(found.len().div_ceil(size)),
-            "hasNextPage": page * size < found.len(),
-            "hasPreviousPage": page > 1,
-        });
-        Expected::fine(200, json!({ "data": data, "pagination": pagination }), standings.contains(&Standing::Unknown))
+        found.sort_by(|one, other| self.order(view, object, &sort, one, other));
+        Ok(found)
+    }
+
+    /// The records of a list, in its order. The error has all reasons to refuse the list.
+    pub(super) fn records(&self, caller: &Caller, read: &Read) -> Result<Vec<Value>, Vec<Refusal>> {
+        let view = caller.view(&self.world);
+        let rows = self.listed(caller, &view, read)?.into_iter();
+        Ok(rows.map(|row| self.record((caller, &view), read.object, row, read.select.as_deref(), &read.expand)).collect())
+    }
+
+    /// Whether a relation key of a read is unknown, so that its response has warnings.
+    pub(super) fn warns(&self, caller: &Caller, read: &Read) -> bool {
+        read.expand.iter().any(|path| self.path(caller, read.object, path) == Standing::Unknown)
+    }
+
+    pub(super) fn expected(&self, caller: &Caller, read: &Read) -> Expected {
+        let object = read.object;
+        let view = caller.view(&self.world);
+        let expected = match &read.kind {
+            Kind::Get(id) => return self.expected_record(caller, &view, read, id),
+            Kind::Aggregate(function, field) => self.rows(caller, &view, read).map(|found| {
+                let data = aggregate(&view, object, &found, (*function, field.as_deref()));
+                Expected::fine(200, json!({ "data": data }), false)
+            }),
+            Kind::Groups(groups) => self.rows(caller, &view, read).map(|found| {
+                let all = groups.of((self, caller, &view), object, &found, &read.sort);
+                Expected::fine(200, plain(&page(all, read)), false)
+            }),
+            Kind::List | Kind::Walk(_) | Kind::Export(_) => {
+                self.records(caller, read).map(|records| Expected::fine(200, page(records, read), self.warns(caller, read)))
+            }
+        };
+        expected.unwrap_or_else(Expected::Refused)
+    }
+
+    fn expected_record(&self, caller: &Caller, view: &View<'_>, read: &Read, id: &str) -> Expected {
+        let (mut refusals, _) = self.checked(caller, read);
+        if !caller.may(read.object, "read") {
+            return Expected::Refused(refusals);
+        }
+        let row = self.row(read.object, id).filter(|row| view.sees(read.object, row));
+        let Some(row) = row.filter(|_| refusals.is_empty()) else {
+            refusals.push(Refusal::new(404, "not_found"));
+            return Expected::Refused(refusals);
+        };
+        let record = self.record((caller, view), read.object, row, None, &read.expand);
+        Expected::fine(200, json!({ "data": record }), self.warns(caller, read))
     }
 
     fn order(&self, view: &View<'_>, object: usize, sort: &[String], one: &Row, other: &Row) -> Ordering {
@@ -281,189 +335,38 @@ impl State {
     }
 }
 
-impl Read {
-    fn parameters(&self) -> Vec<(&'static str, String)> {
-        let mut all = Vec::new();
-        if let Kind::Aggregate(function, field) = &self.kind {
-            all.push(("fn", (*function).to_owned()));
-            all.extend(field.iter().map(|field| ("field", field.clone())));
-        }
-        all.extend(self.search.iter().map(|term| ("search", term.clone())));
-        if !self.sort.is_empty() {
-            all.push(("sort", self.sort.join(",")));
-        }
-        all.extend(self.select.iter().map(|select| ("select", select.join(","))));
-        if !self.expand.is_empty() {
-            all.push(("expand", self.expand.iter().map(|path| path.join(".")).collect::<Vec<_>>().join(",")));
-        }
-        if !self.counts {
-            all.push(("count", "none".to_owned()));
-        }
-        all
-    }
+/// A page of the records or groups of a request, with its pagination.
+fn page(all: Vec<Value>, read: &Read) -> Value {
+    let (begin, size) = read.window.unwrap_or(Window::DEFAULT).place();
+    let count = all.len();
+    let total = |count: usize| if read.counts { json!(count) } else { Value::Null };
+    json!({
+        "data": all.into_iter().skip(begin).take(size).collect::<Vec<_>>(),
+        "pagination": {
+            "page": begin / size + 1,
+            "pageSize": size,
+            "totalCount": total(count),
+            "totalPages": total(count.div_ceil(size)),
+            "hasNextPage": begin + size < count,
+            "hasPreviousPage": begin > 0,
+        },
+    })
+}
 
-    /// The method, the path and the body for REST. With `is_query`, a list has its parameters in a body.
-    pub(super) fn rest(&self, object: &str, is_query: bool) -> (&'static str, String, Option<Value>) {
-        let mut path = format!("/api/v1/data/{object}");
-        if is_query && self.kind == Kind::List {
-            let mut body: Map<String, Value> =
-                self.parameters().into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
-            let filter = |(field, operator, value): &(String, &str, Value)| json!({ "field": field, "operator": operator, "value": value });
-            body.insert("filters".to_owned(), self.filters.iter().map(filter).collect());
-            if let Some(condition) = &self.condition {
-                body.insert("where".to_owned(), condition.clone());
-            }
-            if let Some((page, size)) = self.page {
-                body.extend([("page".to_owned(), json!(page)), ("pageSize".to_owned(), json!(size))]);
-            }
-            return ("POST", format!("{path}/query"), Some(Value::Object(body)));
-        }
-        match &self.kind {
-            Kind::List => {}
-            Kind::Get(id) => path.push_str(&format!("/{id}")),
-            Kind::Aggregate(..) => path.push_str("/aggregate"),
-        }
-        let mut query: Vec<String> =
-            self.parameters().into_iter().map(|(name, text)| format!("{name}={}", encoded(&text))).collect();
-        for (field, operator, value) in &self.filters {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            query.push(format!("{field}%5B{operator}%5D={}", encoded(&text)));
-        }
-        query.extend(self.condition.iter().map(|condition| format!("where={}", encoded(&condition.to_string()))));
-        query.extend(self.page.iter().map(|(page, size)| format!("page={page}&pageSize={size}")));
-        ("GET", format!("{path}?{}", query.join("&")), None)
-    }
-
-    /// The tool and its arguments for MCP.
-    pub(super) fn tool(&self, object: &str) -> (&'static str, Value) {
-        let mut arguments: Map<String, Value> =
-            self.parameters().into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
-        arguments.insert("object_name".to_owned(), json!(object));
-        if let Kind::Get(id) = &self.kind {
-            arguments.insert("id".to_owned(), json!(id));
-            return ("get_record", Value::Object(arguments));
-        }
-        let filter =
-            |(field, operator, value): &(String, &str, Value)| json!({ "field": field, "operator": operator, "value": value });
-        arguments.insert("filters".to_owned(), self.filters.iter().map(filter).collect());
-        if let Some(condition) = &self.condition {
-            arguments.insert("where".to_owned(), condition.clone());
-        }
-        if let Some((page, size)) = self.page {
-            arguments.extend([("page".to_owned(), json!(page)), ("page_size".to_owned(), json!(size))]);
-        }
-        (if self.kind == Kind::List { "query_data" } else { "aggregate_data" }, Value::Object(arguments))
-    }
-
-    /// The input of the block `parity`, which runs the read with the data interface.
-    pub(super) fn block(&self, object: &str) -> Value {
-        if let Kind::Get(id) = &self.kind {
-            let mut input = json!({ "op": "get", "object": object, "id": id });
-            if !self.expand.is_empty() {
-                input["expand"] = json!(self.expand.iter().map(|path| path.join(".")).collect::<Vec<_>>().join(","));
-            }
-            return input;
-        }
-        let (_, mut arguments) = self.tool(object);
-        let members = arguments.as_object_mut().expect("the arguments of a tool");
-        members.remove("object_name");
-        if let Some(size) = members.remove("page_size") {
-            members.insert("pageSize".to_owned(), size);
-        }
-        let op = if self.kind == Kind::List { "query" } else { "aggregate" };
-        json!({ "op": op, "object": object, "json": arguments.to_string() })
-    }
-
-    fn selection(
-        &self,
-        state: &State,
-        caller: &Caller,
-        object: usize,
-        select: Option<&[String]>,
-        expand: &[Vec<String>],
-    ) -> String {
-        let mut parts: Vec<String> = match select {
-            Some(select) => select.to_vec(),
-            None => state.columns(caller, object).map(str::to_owned).collect(),
-        };
-        parts.push("id".to_owned());
-        let keys: BTreeSet<&String> = expand.iter().filter_map(|path| path.first()).collect();
-        for key in keys {
-            let rest: Vec<Vec<String>> =
-                expand.iter().filter(|path| path[0] == *key && path.len() > 1).map(|path| path[1..].to_vec()).collect();
-            let end = state.end(object, key).expect("a relation key");
-            parts.push(format!("{key} {{ {} }}", self.selection(state, caller, end.object, None, &rest)));
-        }
-        parts.join(" ")
-    }
-
-    /// The document and the variables for GraphQL. `None` if it has no form for the request.
-    pub(super) fn graphql(&self, state: &State, caller: &Caller) -> Option<Value> {
-        let object = &state.world.objects[self.object].name;
-        let selection = self.selection(state, caller, self.object, self.select.as_deref(), &self.expand);
-        let mut arguments = Vec::new();
-        if let Kind::Get(id) = &self.kind {
-            return Some(json!({ "query": format!("{{ {object}_by_id(id: {}) {{ {selection} }} }}", json!(id)) }));
-        }
-        let filters: Vec<String> = self
-            .filters
-            .iter()
-            .map(|(field, operator, value)| format!("{{ field: {}, operator: {operator}, value: {value} }}", json!(field)))
-            .collect();
-        arguments.push(format!("filter: [{}]", filters.join(", ")));
-        arguments.extend(self.search.iter().map(|term| format!("search: {}", json!(term))));
-        let mut variables = Value::Null;
-        let mut head = String::new();
-        if let Some(condition) = &self.condition {
-            variables = json!({ "where": graphql::typed(&state.world, self.object, condition)? });
-            arguments.push("where: $where".to_owned());
-            head = format!("query($where: {}_Where) ", type_name(object));
-        }
-        let (name, selection) = match &self.kind {
-            Kind::Aggregate(function, field) => {
-                arguments.push(format!("fn: {function}"));
-                arguments.extend(field.iter().map(|field| format!("field: {}", json!(field))));
-                (format!("{object}_aggregate"), "fn field value filteredCount".to_owned())
-            }
-            _ => {
-                let sort = self.sort.iter().map(|key| match key.strip_prefix('-') {
-                    Some(field) => format!("{{ field: {}, direction: desc }}", json!(field)),
-                    None => format!("{{ field: {} }}", json!(key)),
-                });
-                arguments.push(format!("sort: [{}]", sort.collect::<Vec<_>>().join(", ")));
-                arguments.extend(self.page.iter().map(|(page, size)| format!("page: {page}, pageSize: {size}")));
-                let pagination = "pagination { page pageSize totalCount totalPages hasNextPage hasPreviousPage }";
-                (object.clone(), format!("data {{ {selection} }} {pagination}"))
-            }
-        };
-        let query = format!("{head}{{ {name}({}) {{ {selection} }} }}", arguments.join(", "));
-        Some(json!({ "query": query, "variables": variables }))
-    }
-
-    /// Requests that lack one part of this request.
-    pub(super) fn smaller(&self) -> Vec<Read> {
-        let mut all = Vec::new();
-        let mut add = |change: &dyn Fn(&mut Read)| {
-            let mut read = self.clone();
-            change(&mut read);
-            if format!("{read:?}") != format!("{self:?}") {
-                all.push(read);
-            }
-        };
-        add(&|read| read.condition = None);
-        add(&|read| read.expand.clear());
-        add(&|read| read.search = None);
-        add(&|read| read.select = None);
-        add(&|read| read.sort.clear());
-        add(&|read| read.page = None);
-        add(&|read| read.counts = true);
-        for place in 0..self.filters.len() {
-            add(&|read| drop(read.filters.remove(place)));
-        }
-        for place in 0..self.expand.len() {
-            add(&|read| drop(read.expand.remove(place)));
-            add(&|read| read.expand[place].truncate(1));
-        }
-        all
-    }
+/// The answer of one function over all found rows.
+fn aggregate(view: &View<'_>, object: usize, found: &[&Row], (function, field): (&str, Option<&str>)) -> Value {
+    let values = |field: &str| {
+        let values = found.iter().map(|row| view.value(object, row, field)).filter(|value| !value.is_null());
+        values.collect::<Vec<_>>()
+    };
+    let numbers = |field: &str| values(field).into_iter().filter_map(Value::as_i64).collect::<Vec<_>>();
+    let value = match (function, field) {
+        ("count", None) => json!(found.len()),
+        ("count", Some(field)) => json!(values(field).len()),
+        ("sum", Some(field)) if !numbers(field).is_empty() => json!(numbers(field).iter().sum::<i64>()),
+        ("min", Some(field)) => json!(numbers(field).iter().min()),
+        ("max", Some(field)) => json!(numbers(field).iter().max()),
+        _ => Value::Null,
+    };
+    json!({ "fn": function, "field": field, "value": value, "filteredCount": found.len() })
 }

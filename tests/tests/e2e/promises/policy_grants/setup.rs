@@ -1,4 +1,4 @@
-//! The setup: objects, users, keys, roles and rows on a server, and the callers.
+//! The setup: objects, users, keys, roles and rows on a server.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,31 @@ use blockbase_tests::{Admin, Server, test_block};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use super::grants::{Caller, Grant, Layer};
+use super::rights::{Key, ROLES, Rights, reader};
 use super::worlds::{self, Giver, NAMES, OBJECTS, PEOPLE, Rules, USERS};
-use crate::promises::conditions::model::{Reader, Row, World};
+use crate::promises::conditions::model::{Row, World};
 use crate::promises::conditions::worlds::pick;
 
 pub(super) struct Setup {
     pub(super) world: World,
     pub(super) rules: Vec<Rules>,
-    /// The callers. The admin is the first.
-    pub(super) callers: Vec<Caller>,
+    pub(super) rights: Rights,
     /// The values of the field `holder`.
     pub(super) holders: Vec<String>,
     /// The objects whose events go to a webhook of [`HOOK_MAKER`].
     pub(super) hooked: Vec<usize>,
 }
 
-/// The caller who made the webhooks: Ann.
+/// The user who makes the webhooks, and the caller with their session: Ann.
 pub(super) const HOOK_MAKER: usize = 1;
 
-fn reader(user: Option<&str>, key: Option<&str>, roles: &[&str]) -> Reader {
-    let variables = [("$user.id", user), ("$key.id", key)];
-    let variables = variables.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned())));
-    Reader {
-        name: "",
-        user: 0,
-        reads: Vec::new(),
-        variables: variables.collect(),
-        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-    }
-}
-
-async fn must(admin: &Admin<'_>, method: &str, path: &str, body: Value) -> Value {
+pub(super) async fn must(admin: &Admin<'_>, method: &str, path: &str, body: Value) -> Value {
     let answer = admin.server.call_as(Some(&admin.token), method, path, Some(body)).await;
     assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.text);
     if answer.text.is_empty() { Value::Null } else { answer.json() }
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
@@ -131,16 +118,13 @@ async fn make_rows(server: &Server, random: &mut Rng, world: &mut World, plans: 
     }
 }
 
-fn permissions(world: &World, grants: &[Grant], others: &[&str]) -> Value {
-    let others = others.iter().map(|resource| json!({ "resource": resource, "actions": ["read"] }));
-    grants.iter().map(|grant| grant.json(world)).chain(others).collect()
-}
-
-/// The roles of each user, as numbers of roles.
+/// The roles of a user, as numbers of roles. The admin has no role of the test, and Mia has one of her own.
 fn given(random: &mut Rng, user: usize) -> Vec<usize> {
     match user {
-        0 => vec![0],
-        1 => vec![1, 2],
+        0 => Vec::new(),
+        1 => vec![0],
+        2 => vec![1, 2],
+        4 => vec![3],
         _ => (0..3).filter(|_| random.bool()).collect(),
     }
 }
@@ -169,9 +153,8 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     for id in &ids[1..] {
         must(&admin, "POST", &format!("/api/v1/users/{id}/roles"), json!({ "roleId": builder })).await;
     }
-    let names = ["role0", "role1", "role2", "role_of_maker"];
     let mut roles = Vec::new();
-    for name in names {
+    for name in ROLES {
         roles.push(role(name, &json!([])).await);
     }
     // The admin makes one key for another user. Mia makes one for Ann and one for herself.
@@ -179,11 +162,11 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     for (maker, user, role) in [(0, 2, 1), (4, 1, 0), (4, 4, 2)] {
         let body = json!({ "name": "key", "roleId": roles[role], "userId": ids[user] });
         let made = must(&server.with_token(tokens[maker].clone()), "POST", "/api/v1/api-keys", body).await;
-        keys.push((maker, user, role, text(&made["key"]), text(&made["data"]["id"])));
+        keys.push(Key { maker, user, role, credential: text(&made["key"]), id: text(&made["data"]["id"]) });
     }
     let mut holders: Vec<String> = ids.clone();
-    holders.extend(keys.iter().map(|key| key.4.clone()));
-    holders.extend(names.iter().map(|name| (*name).to_owned()));
+    holders.extend(keys.iter().map(|key| key.id.clone()));
+    holders.extend(ROLES.iter().map(|name| (*name).to_owned()));
     holders.push("ann@example.com".to_owned());
     for user in admin.get("/api/v1/data/users?limit=100").await.data().as_array().expect("users") {
         let values = user.as_object().expect("a user").clone();
@@ -192,95 +175,31 @@ pub(super) async fn build(server: &Server, seed: u64, receiver_url: &str) -> Set
     let plans = worlds::plans(&mut random, &world, &rules, &holders, 4);
     make_rows(server, &mut random, &mut world, plans, &tokens[..4]).await;
     super::adopt(&mut world, &super::shown_to_admin(server, &admin.token).await);
-    for name in NAMES {
-        let hook = json!({ "name": name, "url": receiver_url, "topics": [format!("data.{name}.#")] });
-        must(&server.with_token(tokens[HOOK_MAKER].clone()), "POST", "/api/v1/webhooks", hook).await;
-    }
-
     let variables = {
-        let mut all = reader(Some(&ids[1]), Some(&keys[0].4), &["role0"]);
+        let mut all = reader(Some(&ids[1]), Some(&keys[0].id), &["role0"]);
         all.variables.insert("$user.email", "ann@example.com".to_owned());
         all
     };
-    let mut of_roles = Vec::new();
-    for role in &roles {
-        let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
-        let grants = giver.role();
-        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events", "parity:run"]) });
-        must(&admin, "PATCH", &format!("/api/v1/roles/{role}"), body).await;
-        of_roles.push(grants);
+    let users: Vec<(String, String)> = ids.into_iter().zip(tokens).collect();
+    let given: Vec<Vec<usize>> = (0..users.len()).map(|user| given(&mut random, user)).collect();
+    let mut rights = Rights { roles, of_roles: Vec::new(), public: Vec::new(), users, given, keys, builder, variables };
+    for role in 0..ROLES.len() {
+        let mut giver = Giver { random: &mut random, world: &world, variables: &rights.variables };
+        rights.of_roles.push(giver.role());
+        rights.save_role(&admin, &world, role).await;
     }
-    let mut public = {
-        let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
-        giver.role()
-    };
-    public.retain(|grant| grant.object == 0 && grant.actions == ["read"]);
-    // The caller without a credential has no own rows.
-    public.iter_mut().for_each(|grant| grant.is_own = false);
-    let body = json!({ "permissions": permissions(&world, &public, &[]) });
-    must(&admin, "PATCH", "/api/v1/roles/public", body).await;
-
-    let mut callers = Vec::new();
-    let plain: Vec<Grant> = (0..OBJECTS.len()).map(|object| Grant::plain(object, &["manage"])).collect();
-    let mut layers_of_users = Vec::new();
-    for (user, id) in ids.iter().enumerate() {
-        let numbers = match user {
-            0 => Vec::new(),
-            4 => vec![3],
-            user => given(&mut random, user - 1),
-        };
-        for number in &numbers {
-            must(&admin, "POST", &format!("/api/v1/users/{id}/roles"), json!({ "roleId": roles[*number] })).await;
+    rights.public = Giver { random: &mut random, world: &world, variables: &rights.variables }.public();
+    rights.save_public(&admin, &world).await;
+    for (user, (id, _)) in rights.users.iter().enumerate() {
+        for number in &rights.given[user] {
+            let role = json!({ "roleId": rights.roles[*number] });
+            must(&admin, "POST", &format!("/api/v1/users/{id}/roles"), role).await;
         }
         if user > 0 {
-            let gone = admin.delete(&format!("/api/v1/users/{id}/roles/{builder}")).await;
-            assert!(gone.status < 300, "{}", gone.text);
-        }
-        let mut grants = if user == 0 { plain.clone() } else { public.clone() };
-        grants.extend(numbers.iter().flat_map(|number| of_roles[*number].clone()));
-        let role_names: Vec<&str> = numbers.iter().map(|number| names[*number]).collect();
-        let reader = reader(Some(id), None, if user == 0 { &["admin"] } else { &role_names });
-        let layer = Layer::new(&world, &reader, Some(id.clone()), grants);
-        layers_of_users.push(layer.clone());
-        callers.push(Caller {
-            name: ["admin", "ann", "bob", "cid", "mia"][user].to_owned(),
-            credential: Some(tokens[user].clone()),
-            user: Some(id.clone()),
-            layers: vec![layer],
-            reader,
-            reads_events: user == 0 || !numbers.is_empty(),
-        });
-    }
-    for (number, (maker, user, role, key, key_id)) in keys.into_iter().enumerate() {
-        let reader = reader(Some(&ids[user]), Some(&key_id), &[names[role]]);
-        let of_role = Layer::new(&world, &reader, Some(ids[user].clone()), of_roles[role].clone());
-        callers.push(Caller {
-            name: format!("key{number}"),
-            credential: Some(key),
-            user: Some(ids[user].clone()),
-            layers: vec![of_role, layers_of_users[maker].clone()],
-            reader,
-            reads_events: true,
-        });
-    }
-    let nobody = reader(None, None, &["public"]);
-    callers.push(Caller {
-        name: "anonymous".to_owned(),
-        credential: None,
-        user: None,
-        layers: vec![Layer::new(&world, &nobody, None, public)],
-        reader: nobody,
-        reads_events: false,
-    });
-    // A webhook needs more than read on own rows. The others are suspended.
-    let mut hooked = Vec::new();
-    for hook in admin.get("/api/v1/webhooks").await.data().as_array().expect("webhooks") {
-        if hook["suspended"].is_null() {
-            hooked.extend(NAMES.iter().position(|name| hook["name"] == *name));
-        } else {
-            let gone = admin.delete(&format!("/api/v1/webhooks/{}", text(&hook["id"]))).await;
+            let gone = admin.delete(&format!("/api/v1/users/{id}/roles/{}", rights.builder)).await;
             assert!(gone.status < 300, "{}", gone.text);
         }
     }
-    Setup { world, rules, callers, holders, hooked }
+    let hooked = rights.hook(server, receiver_url, &[]).await;
+    Setup { world, rules, rights, holders, hooked }
 }

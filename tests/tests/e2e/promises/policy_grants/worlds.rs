@@ -290,6 +290,26 @@ impl Giver<'_> {
         grant
     }
 
+    /// Grants of everybody, also of callers without a credential, who have no own rows.
+    pub(super) fn public(&mut self) -> Vec<Grant> {
+        let mut grants = self.role();
+        grants.retain(|grant| grant.object == 0 && grant.actions == ["read"]);
+        grants.iter_mut().for_each(|grant| grant.is_own = false);
+        grants
+    }
+
+    /// Other grants of a role: another one in the place of one of them, or all new ones.
+    pub(super) fn other(&mut self, grants: &[Grant]) -> Vec<Grant> {
+        if grants.is_empty() || one_in(self.random, 3) {
+            return self.role();
+        }
+        let mut grants = grants.to_vec();
+        let place = self.random.usize(..grants.len());
+        let (object, actions) = (grants[place].object, grants[place].actions.clone());
+        grants[place] = self.grant(object, &actions);
+        grants
+    }
+
     /// Grants of one role on all objects.
     pub(super) fn role(&mut self) -> Vec<Grant> {
         let mut grants = Vec::new();

@@ -4,46 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::answers::Answered;
 use super::grants::{Caller, Unfit, View};
-use super::worlds::SYSTEM;
-use super::{Expected, Got, Refusal, State};
+use super::placeholders::placeholder;
+use super::verbs::{Chosen, Verb, Write, is_sum};
+use super::{Refusal, State};
 use crate::promises::conditions::model::{Everything, Eyes, Place, Row};
-
-#[derive(Clone, Debug)]
-pub(super) enum Chosen {
-    Ids(Vec<String>),
-    Where(Value),
-}
-
-impl Chosen {
-    /// The member of a request that chooses the records.
-    pub(super) fn member(&self) -> (&'static str, Value) {
-        match self {
-            Chosen::Ids(ids) => ("ids", json!(ids)),
-            Chosen::Where(condition) => ("where", condition.clone()),
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Verb {
-    Create(Map<String, Value>),
-    CreateMany(Vec<Map<String, Value>>),
-    Update(String, Map<String, Value>),
-    /// The unique column, and the values.
-    Upsert(&'static str, Map<String, Value>),
-    Delete(String),
-    UpdateMany(Chosen, Map<String, Value>),
-    DeleteMany(Chosen),
-    /// The record, the relation key, and the ids. The flag tells whether links are removed.
-    Link(String, String, Vec<String>, bool),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Write {
-    pub(super) object: usize,
-    pub(super) verb: Verb,
-}
 
 /// An event that a write emits. Its images are not here, because they are those of the admin's events.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,33 +28,28 @@ pub(super) struct Left {
     pub(super) answer: Answered,
 }
 
-/// The response of a write.
-pub(super) enum Answered {
-    Record { status: u16, object: usize, id: String, sent: Map<String, Value>, created: Option<bool> },
-    Ids { status: u16, ids: Vec<String>, is_ordered: bool },
-    Nothing,
-    Number(&'static str, usize),
+/// A row to check at the end of a call.
+pub(super) struct Check {
+    object: usize,
+    pub(super) action: &'static str,
+    pub(super) id: String,
+    /// The fields that the call named.
+    fields: BTreeSet<String>,
 }
 
-/// The id of a new row before the response has its id.
-pub(super) fn placeholder(number: usize) -> String {
-    format!("ffffffff-ffff-4fff-8fff-{number:012}")
-}
-
-/// Whether a value of a change adds to the value that is there.
-pub(super) fn is_sum(value: &Value) -> bool {
-    value.is_object()
-}
-
-struct Call<'a> {
+/// One write, or one operation of a batch.
+pub(super) struct Call<'a> {
     caller: &'a Caller,
     view: View<'a>,
     before: &'a State,
-    state: State,
-    refusals: Vec<Refusal>,
-    emitted: Vec<Emitted>,
-    /// The rows to check at the end of the call: the object, the action, the id, and the fields that the call named.
-    checks: Vec<(usize, &'static str, String, BTreeSet<String>)>,
+    /// The rows that earlier operations of the batch have made. The caller may refer to them without seeing them.
+    made: &'a BTreeSet<String>,
+    /// The number of the placeholder of a new row.
+    number: usize,
+    pub(super) state: State,
+    pub(super) refusals: Vec<Refusal>,
+    pub(super) emitted: Vec<Emitted>,
+    pub(super) checks: Vec<Check>,
 }
 
 impl State {
@@ -112,34 +73,98 @@ impl State {
 
     /// The outcome of a write, or all reasons to refuse it.
     pub(super) fn write(&self, caller: &Caller, write: &Write) -> Result<Left, Vec<Refusal>> {
-        let mut call = Call {
-            caller,
-            view: caller.view(&self.world),
-            before: self,
-            state: self.clone(),
-            refusals: Vec::new(),
-            emitted: Vec::new(),
-            checks: Vec::new(),
-        };
-        let answer = call.run(write.object, &write.verb);
-        call.check();
-        if let Verb::Upsert(_, values) = &write.verb
-            && call.refusals.iter().any(|refusal| refusal.code == "forbidden")
-        {
-            // Any named field that a grant for one of the actions lacks may be reported.
-            for action in ["create", "update"] {
-                let lacking = values.keys().filter(|name| caller.lacks(write.object, action, name));
-                call.refusals.extend(lacking.map(|name| Refusal::of(403, "forbidden", name)));
-            }
+        if let Verb::Batch(operations) = &write.verb {
+            return self.batch(caller, operations);
         }
-        match (call.refusals.is_empty(), answer) {
-            (true, Some(answer)) => Ok(Left { state: call.state, emitted: call.emitted, answer }),
-            _ => Err(call.refusals),
+        let made = BTreeSet::new();
+        let mut call = Call::new(caller, self, &made, 0);
+        let answer = call.run(write.object, &write.verb);
+        let Call { state, mut refusals, emitted, checks, .. } = call;
+        let unfit = refusals_of_checks(caller, (self, &state), &checks);
+        if write.is_dry {
+            // A dry run looks at the rows as they are. It tests neither the new rows nor other rows.
+            refusals.extend(unfit.fields);
+            refusals.retain(|refusal| refusal.status != 409);
+        } else {
+            refusals.extend(unfit.fields.into_iter().chain(unfit.checks));
+        }
+        refusals.extend(further_refusals(caller, write.object, &write.verb, &refusals));
+        match (refusals.is_empty(), answer) {
+            (true, Some(answer)) if write.is_dry => Ok(Left { state: self.clone(), emitted: Vec::new(), answer }),
+            (true, Some(answer)) => Ok(Left { state, emitted, answer }),
+            _ => Err(refusals),
         }
     }
 }
 
-impl Call<'_> {
+/// The refusals of an upsert in addition to those that are known. Any named field that a grant for one of its actions lacks may be
+/// reported.
+pub(super) fn further_refusals(caller: &Caller, object: usize, verb: &Verb, known: &[Refusal]) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    if let Verb::Upsert(_, values) = verb
+        && known.iter().any(|refusal| refusal.code == "forbidden")
+    {
+        for action in ["create", "update"] {
+            let lacking = values.keys().filter(|name| caller.lacks(object, action, name));
+            refusals.extend(lacking.map(|name| Refusal::of(403, "forbidden", name)));
+        }
+    }
+    refusals
+}
+
+/// The refusals of rows for which no grant allows a call.
+pub(super) struct UnfitRows {
+    /// No grant reaches a row and allows all named fields.
+    pub(super) fields: Vec<Refusal>,
+    /// No grant accepts a row as the call leaves it.
+    pub(super) checks: Vec<Refusal>,
+}
+
+/// At the end of a call, one grant has to accept each written row. `before` is the state that the write found, and `after` the one
+/// that the call leaves.
+pub(super) fn refusals_of_checks(caller: &Caller, (before, after): (&State, &State), checks: &[Check]) -> UnfitRows {
+    let mut unfit = UnfitRows { fields: Vec::new(), checks: Vec::new() };
+    for check in checks {
+        let (object, action, fields) = (check.object, check.action, &check.fields);
+        let Some(new) = after.row(object, &check.id) else { continue };
+        let old = before.row(object, &check.id).filter(|_| action == "update");
+        for found in caller.fits((&before.world, &after.world), (object, action), (old, new), fields) {
+            match found {
+                // Any named field that a grant lacks may be reported.
+                Unfit::Check => {
+                    unfit.checks.push(Refusal::new(403, "forbidden"));
+                    let lacking = fields.iter().filter(|field| caller.lacks(object, action, field));
+                    unfit.checks.extend(lacking.map(|field| Refusal::of(403, "forbidden", field)));
+                }
+                Unfit::Fields(fields) => {
+                    unfit.fields.extend(fields.iter().map(|field| Refusal::of(403, "forbidden", field)));
+                }
+            }
+        }
+    }
+    unfit
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(caller: &'a Caller, before: &'a State, made: &'a BTreeSet<String>, number: usize) -> Call<'a> {
+        Call {
+            caller,
+            view: caller.view(&before.world),
+            before,
+            made,
+            number,
+            state: before.clone(),
+            refusals: Vec::new(),
+            emitted: Vec::new(),
+            checks: Vec::new(),
+        }
+    }
+
+    /// Whether the caller may refer to a row.
+    fn is_known(&self, object: usize, id: &str) -> bool {
+        self.made.contains(id) || self.before.row(object, id).is_some_and(|row| self.view.sees(object, row))
+    }
+
     fn refuse(&mut self, status: u16, code: &'static str) {
         self.refusals.push(Refusal::new(status, code));
     }
@@ -156,10 +181,10 @@ impl Call<'_> {
         may
     }
 
-    fn run(&mut self, object: usize, verb: &Verb) -> Option<Answered> {
+    pub(super) fn run(&mut self, object: usize, verb: &Verb) -> Option<Answered> {
         match verb {
             Verb::Create(values) => {
-                let id = self.create(object, values, 0)?;
+                let id = self.create(object, values, self.number)?;
                 Some(Answered::Record { status: 201, object, id, sent: values.clone(), created: None })
             }
             Verb::CreateMany(rows) => {
@@ -171,6 +196,8 @@ impl Call<'_> {
                 self.names(object, "update", values);
                 if !self.reached(object, "update", id) {
                     self.refuse(404, "not_found");
+                    // A grant that includes no row may not count, so that the others do not allow all fields.
+                    self.lacking(object, "update", values);
                     return None;
                 }
                 self.update(object, id, values);
@@ -202,6 +229,7 @@ impl Call<'_> {
                 Some(Answered::Ids { status: 200, ids, is_ordered: matches!(chosen, Chosen::Ids(_)) })
             }
             Verb::Link(id, key, ids, is_removal) => self.link(object, id, key, ids, *is_removal),
+            Verb::Batch(_) => unreachable!("a batch has no batches"),
         }
     }
 
@@ -212,6 +240,10 @@ impl Call<'_> {
 
     /// Refuses fields that no grant lists, and nulls in required fields.
     fn names(&mut self, object: usize, action: &str, values: &Map<String, Value>) {
+        // If no grant allows all of these fields, no row matters.
+        if !self.caller.may_write_all(object, action, values) {
+            self.lacking(object, action, values);
+        }
         for (name, value) in values {
             if !self.caller.may_write(object, action, name) {
                 self.refuse_field(403, "forbidden", name);
@@ -230,14 +262,33 @@ impl Call<'_> {
         }
     }
 
+    /// Refuses a new row that lacks a value in a required field.
+    fn requires(&mut self, object: usize, values: &Map<String, Value>) {
+        for name in self.before.required(object) {
+            if values.get(&name).is_none_or(Value::is_null) {
+                self.refuse_field(400, "not_null_violation", &name);
+                // The error does not name a field that the caller does not know.
+                if !self.caller.knows(object, &name) && !self.caller.may_write(object, "create", &name) {
+                    self.refuse(400, "not_null_violation");
+                }
+            }
+        }
+    }
+
+    /// Refuses the fields that a grant lacks. Any of them may be reported.
+    fn lacking(&mut self, object: usize, action: &str, values: &Map<String, Value>) {
+        for name in values.keys().filter(|name| self.caller.lacks(object, action, name)) {
+            self.refusals.push(Refusal::of(403, "forbidden", name));
+        }
+    }
+
     /// Refuses references to rows that the caller may not see.
     fn references(&mut self, object: usize, values: &Map<String, Value>) {
         for relation in self.before.world.relations.iter().filter(|relation| !relation.is_links()) {
             let (holder, referred) = relation.sides();
             let column = relation.column();
             let Some(id) = values.get(&column).and_then(Value::as_str).filter(|_| holder == object) else { continue };
-            let is_seen = self.before.row(referred, id).is_some_and(|row| self.view.sees(referred, row));
-            if !is_seen {
+            if !self.is_known(referred, id) {
                 self.refuse_field(409, "foreign_key_violation", &column);
             }
         }
@@ -263,11 +314,7 @@ impl Call<'_> {
         let values: Map<String, Value> =
             values.iter().filter(|(name, _)| *name != "id").map(|(name, value)| (name.clone(), value.clone())).collect();
         self.names(object, "create", &values);
-        for name in self.before.required(object) {
-            if values.get(&name).is_none_or(Value::is_null) {
-                self.refuse_field(400, "not_null_violation", &name);
-            }
-        }
+        self.requires(object, &values);
         self.insert(object, &values, placeholder(number));
         Some(placeholder(number))
     }
@@ -289,7 +336,7 @@ impl Call<'_> {
         self.state.world.rows[object].push(Row { id: id.clone(), maker: 0, values: row });
         self.duplicates(object, &id);
         self.emit(object, "created", &id);
-        self.checks.push((object, "create", id, values.keys().cloned().collect()));
+        self.checks.push(Check { object, action: "create", id, fields: values.keys().cloned().collect() });
     }
 
     fn update(&mut self, object: usize, id: &str, values: &Map<String, Value>) {
@@ -315,7 +362,7 @@ impl Call<'_> {
         row.values.insert("updated_by".to_owned(), json!(self.caller.user));
         self.duplicates(object, id);
         self.emit(object, "updated", id);
-        self.checks.push((object, "update", id.to_owned(), values.keys().cloned().collect()));
+        self.checks.push(Check { object, action: "update", id: id.to_owned(), fields: values.keys().cloned().collect() });
     }
 
     fn upsert(&mut self, object: usize, target: &str, values: &Map<String, Value>) -> Option<Answered> {
@@ -330,16 +377,12 @@ impl Call<'_> {
         let wanted = named.clone().unwrap_or_else(|| values.get(target).cloned().unwrap_or(Value::Null));
         let known = self.before.world.rows[object].iter().find(|row| !wanted.is_null() && row.values[target] == wanted);
         // Without these values, the statement could not insert a row.
-        for name in self.before.required(object) {
-            if values.get(&name).is_none_or(Value::is_null) {
-                self.refuse_field(400, "not_null_violation", &name);
-            }
-        }
+        self.requires(object, &values);
         // The server demands both rights, whether the upsert inserts or updates. The specification leaves that open.
         self.names(object, "create", &values);
         self.names(object, "update", &values);
         let Some(known) = known.cloned() else {
-            let id = named.map_or_else(|| placeholder(0), |id| id.as_str().expect("a text").to_owned());
+            let id = named.map_or_else(|| placeholder(self.number), |id| id.as_str().expect("a text").to_owned());
             self.insert(object, &values, id.clone());
             return Some(Answered::Record { status: 201, object, id, sent, created: Some(true) });
         };
@@ -485,7 +528,7 @@ impl Call<'_> {
         }
         let mut changed = BTreeSet::new();
         for other in ids {
-            let is_seen = self.before.row(end.object, other).is_some_and(|row| self.view.sees(end.object, row));
+            let is_seen = self.is_known(end.object, other);
             if !is_seen && !is_removal {
                 self.refuse_field(409, "foreign_key_violation", "ids");
             }
@@ -504,196 +547,7 @@ impl Call<'_> {
         if count > 0 {
             self.emitted.push(Emitted { object, op, id: id.to_owned(), links: Some((key.to_owned(), changed)) });
         }
-        self.checks.push((object, "update", id.to_owned(), BTreeSet::from([key.to_owned()])));
+        self.checks.push(Check { object, action: "update", id: id.to_owned(), fields: BTreeSet::from([key.to_owned()]) });
         Some(Answered::Number(name, count))
-    }
-
-    /// At the end of the call, one grant has to accept each written row.
-    fn check(&mut self) {
-        for (object, action, id, fields) in std::mem::take(&mut self.checks) {
-            let Some(new) = self.state.row(object, &id) else { continue };
-            let old = self.before.row(object, &id).filter(|_| action == "update");
-            let worlds = (&self.before.world, &self.state.world);
-            for unfit in self.caller.fits(worlds, (object, action), (old, new), &fields) {
-                match unfit {
-                    // Any named field that a grant lacks may be reported.
-                    Unfit::Check => {
-                        self.refuse(403, "forbidden");
-                        let lacking = fields.iter().filter(|field| self.caller.lacks(object, action, field));
-                        self.refusals.extend(lacking.map(|field| Refusal::of(403, "forbidden", field)));
-                    }
-                    Unfit::Fields(fields) => {
-                        fields.iter().for_each(|field| self.refuse_field(403, "forbidden", field));
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Answered {
-    /// Replaces placeholders with the ids of new rows.
-    pub(super) fn rename(&mut self, names: &[(String, String)]) {
-        let new = |id: &mut String| {
-            if let Some((_, name)) = names.iter().find(|(old, _)| old == id) {
-                id.clone_from(name);
-            }
-        };
-        match self {
-            Answered::Record { id, .. } => new(id),
-            Answered::Ids { ids, .. } => ids.iter_mut().for_each(new),
-            Answered::Nothing | Answered::Number(..) => {}
-        }
-    }
-
-    /// The response to a caller, with the state after the write.
-    pub(super) fn expected(&self, state: &State, caller: &Caller) -> Expected {
-        match self {
-            Answered::Nothing => Expected::fine(204, Value::Null, false),
-            Answered::Number(name, count) => Expected::fine(200, json!({ "data": { *name: count } }), false),
-            Answered::Ids { status, ids, is_ordered } => {
-                let mut ids = ids.clone();
-                if !is_ordered {
-                    ids.sort();
-                }
-                Expected::fine(*status, json!({ "count": ids.len(), "ids": ids }), false)
-            }
-            Answered::Record { status, object, id, sent, created } => {
-                let view = caller.view(&state.world);
-                let row = state.row(*object, id).expect("the row");
-                let data = match view.sees(*object, row) {
-                    true => state.record((caller, &view), *object, row, None, &[]),
-                    // A caller whose rights on the object depend on no condition and no list of fields sees the whole new record.
-                    false if *status == 201 && !caller.has_conditions_on(*object) => json!(row.values),
-                    false => {
-                        let is_system = |name: &str| SYSTEM.iter().any(|(system, _)| *system == name);
-                        let mut data: Map<String, Value> = sent
-                            .iter()
-                            .filter(|(name, value)| !is_sum(value) && !is_system(name))
-                            .map(|(name, value)| (name.clone(), value.clone()))
-                            .collect();
-                        data.insert("id".to_owned(), json!(id));
-                        Value::Object(data)
-                    }
-                };
-                let mut body = json!({ "data": data });
-                if let Some(created) = created {
-                    body["created"] = json!(created);
-                }
-                Expected::fine(*status, body, false)
-            }
-        }
-    }
-}
-
-impl Write {
-    /// The method, the path and the body for REST.
-    pub(super) fn rest(&self, object: &str) -> (&'static str, String, Option<Value>) {
-        let path = format!("/api/v1/data/{object}");
-        let many = |chosen: &Chosen| {
-            let (name, value) = chosen.member();
-            json!({ name: value })
-        };
-        match &self.verb {
-            Verb::Create(values) => ("POST", path, Some(json!(values))),
-            Verb::CreateMany(rows) => ("POST", format!("{path}/bulk"), Some(json!({ "data": rows }))),
-            Verb::Update(id, values) => ("PATCH", format!("{path}/{id}"), Some(json!(values))),
-            Verb::Upsert(target, values) => ("POST", format!("{path}?on_conflict={target}"), Some(json!(values))),
-            Verb::Delete(id) => ("DELETE", format!("{path}/{id}"), None),
-            Verb::UpdateMany(chosen, values) => {
-                let mut body = many(chosen);
-                body["values"] = json!(values);
-                ("PATCH", format!("{path}/bulk"), Some(body))
-            }
-            Verb::DeleteMany(chosen) => ("DELETE", format!("{path}/bulk"), Some(many(chosen))),
-            Verb::Link(id, key, ids, is_removal) => {
-                let method = if *is_removal { "DELETE" } else { "POST" };
-                (method, format!("{path}/{id}/links/{key}"), Some(json!({ "ids": ids })))
-            }
-        }
-    }
-
-    /// The input of the block `parity`, which runs the write with the data interface. `None` if the interface does not have it.
-    pub(super) fn block(&self, object: &str) -> Option<Value> {
-        let text = |values: &Map<String, Value>| json!(values).to_string();
-        Some(match &self.verb {
-            Verb::Create(values) => json!({ "op": "create", "object": object, "json": text(values) }),
-            Verb::CreateMany(rows) => json!({ "op": "create_many", "object": object, "json": json!(rows).to_string() }),
-            Verb::Update(id, values) => json!({ "op": "update", "object": object, "id": id, "json": text(values) }),
-            Verb::Upsert(target, values) => {
-                json!({ "op": "upsert", "object": object, "json": text(values), "on_conflict": [target] })
-            }
-            Verb::Delete(id) => json!({ "op": "delete", "object": object, "id": id }),
-            Verb::DeleteMany(Chosen::Ids(ids)) => json!({ "op": "delete_many", "object": object, "ids": ids }),
-            Verb::Link(id, key, ids, is_removal) => {
-                let op = if *is_removal { "unlink" } else { "link" };
-                json!({ "op": op, "object": object, "id": id, "relation": key, "ids": ids })
-            }
-            Verb::UpdateMany(..) | Verb::DeleteMany(Chosen::Where(_)) => return None,
-        })
-    }
-
-    /// The result of the block as the response of REST.
-    pub(super) fn answered_by_block(&self, done: &Value) -> Got {
-        let of_many = |status: u16| {
-            let count = done.as_array().expect("ids").len();
-            Got { status, json: json!({ "count": count, "ids": done }) }
-        };
-        match &self.verb {
-            Verb::Create(_) => Got { status: 201, json: json!({ "data": done }) },
-            Verb::Update(..) => Got { status: 200, json: json!({ "data": done }) },
-            Verb::Upsert(..) => Got { status: if done["created"] == true { 201 } else { 200 }, json: done.clone() },
-            // For a block, a missing record is not an error.
-            Verb::Delete(_) if *done == false => Got { status: 404, json: json!({ "error": "not_found" }) },
-            Verb::Delete(_) => Got { status: 204, json: Value::Null },
-            Verb::CreateMany(_) => of_many(201),
-            Verb::DeleteMany(_) => of_many(200),
-            Verb::Link(.., is_removal) => {
-                let name = if *is_removal { "removed" } else { "added" };
-                Got { status: 200, json: json!({ "data": { name: done } }) }
-            }
-            Verb::UpdateMany(..) => unreachable!("blocks have no update of many records"),
-        }
-    }
-
-    /// Writes that lack one part of this write.
-    pub(super) fn smaller(&self) -> Vec<Write> {
-        let mut all = Vec::new();
-        let mut add = |verb: Verb| all.push(Write { object: self.object, verb });
-        let without = |values: &Map<String, Value>, name: &String| {
-            let mut values = values.clone();
-            values.remove(name);
-            values
-        };
-        match &self.verb {
-            Verb::Create(values) => values.keys().for_each(|name| add(Verb::Create(without(values, name)))),
-            Verb::CreateMany(rows) if rows.len() > 1 => {
-                rows.iter().for_each(|row| add(Verb::CreateMany(vec![row.clone()])));
-            }
-            Verb::Update(id, values) if values.len() > 1 => {
-                values.keys().for_each(|name| add(Verb::Update(id.clone(), without(values, name))));
-            }
-            Verb::Upsert(target, values) => {
-                for name in values.keys().filter(|name| name != target) {
-                    add(Verb::Upsert(target, without(values, name)));
-                }
-            }
-            Verb::UpdateMany(Chosen::Ids(ids), values) => {
-                for id in ids.iter().filter(|_| ids.len() > 1) {
-                    add(Verb::UpdateMany(Chosen::Ids(vec![id.clone()]), values.clone()));
-                }
-                for name in values.keys().filter(|_| values.len() > 1) {
-                    add(Verb::UpdateMany(Chosen::Ids(ids.clone()), without(values, name)));
-                }
-            }
-            Verb::DeleteMany(Chosen::Ids(ids)) if ids.len() > 1 => {
-                ids.iter().for_each(|id| add(Verb::DeleteMany(Chosen::Ids(vec![id.clone()]))));
-            }
-            Verb::Link(id, key, ids, is_removal) if ids.len() > 1 => {
-                ids.iter().for_each(|other| add(Verb::Link(id.clone(), key.clone(), vec![other.clone()], *is_removal)));
-            }
-            _ => {}
-        }
-        all
     }
 }

@@ -1,0 +1,120 @@
+//! The reference for batches: each operation finds what the earlier ones have left, and the checks of all of them look at the state
+//! after the last one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::answers::Answered;
+use super::grants::Caller;
+use super::placeholders::number_of_placeholder;
+use super::verbs::{Operation, Verb};
+use super::worlds::NAMES;
+use super::writes::{Call, Check, Left, further_refusals, refusals_of_checks};
+use super::{Refusal, State};
+
+/// An operation that has run.
+struct Ran {
+    before: State,
+    after: State,
+    refusals: Vec<Refusal>,
+    checks: Vec<Check>,
+    answer: Option<Answered>,
+}
+
+impl State {
+    /// The outcome of a batch, or all reasons to refuse it, each with the operation at fault. After a fault, the reference runs the
+    /// other operations too, because the specification does not say which fault is reported.
+    pub(super) fn batch(&self, caller: &Caller, operations: &[Operation]) -> Result<Left, Vec<Refusal>> {
+        let may_write = |object: usize| ["create", "update", "delete"].iter().any(|action| caller.may(object, action));
+        if !(0..NAMES.len()).any(may_write) {
+            return Err(vec![caller.denied()]);
+        }
+        let (mut state, mut made, mut emitted, mut all) = (self.clone(), BTreeSet::new(), Vec::new(), Vec::new());
+        for (number, Operation { object, verb }) in operations.iter().enumerate() {
+            let (answer, after, refusals, events, checks) = {
+                let mut call = Call::new(caller, &state, &made, number);
+                let answer = call.run(*object, verb);
+                (answer, call.state, call.refusals, call.emitted, call.checks)
+            };
+            made.extend(checks.iter().filter(|check| check.action == "create").map(|check| check.id.clone()));
+            emitted.extend(events);
+            let before = std::mem::replace(&mut state, after.clone());
+            all.push(Ran { before, after, refusals, checks, answer });
+        }
+        let mut refusals = Vec::new();
+        for (index, (ran, operation)) in all.iter().zip(operations).enumerate() {
+            let mut of_one = ran.refusals.clone();
+            let unfit = refusals_of_checks(caller, (&ran.before, &state), &ran.checks);
+            of_one.extend(unfit.fields.into_iter().chain(unfit.checks));
+            of_one.extend(further_refusals(caller, operation.object, &operation.verb, &of_one));
+            refusals.extend(of_one.into_iter().map(|refusal| Refusal { index: Some(index), ..refusal }));
+        }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        let results = all.into_iter().map(|ran| (ran.answer.expect("an answer, or a refusal"), ran.after)).collect();
+        Ok(Left { state, emitted, answer: Answered::Results(results) })
+    }
+}
+
+impl Operation {
+    fn as_json(&self) -> Value {
+        let object = NAMES[self.object];
+        let mut json = match &self.verb {
+            Verb::Create(values) => json!({ "op": "create", "values": values }),
+            Verb::Update(id, values) => json!({ "op": "update", "id": id, "values": values }),
+            Verb::Upsert(target, values) => json!({ "op": "upsert", "values": values, "onConflict": [target] }),
+            Verb::Delete(id) => json!({ "op": "delete", "id": id }),
+            Verb::Link(id, key, ids, is_removal) => {
+                json!({ "op": if *is_removal { "unlink" } else { "link" }, "id": id, "relation": key, "ids": ids })
+            }
+            Verb::CreateMany(_) | Verb::UpdateMany(..) | Verb::DeleteMany(_) | Verb::Batch(_) => {
+                unreachable!("an operation writes one record")
+            }
+        };
+        json["object"] = json!(object);
+        refer(&mut json);
+        json
+    }
+
+    /// The result of the operation in a batch of a block, in the form that REST has.
+    pub(super) fn result_of_block(&self, result: &Value) -> Value {
+        match &self.verb {
+            Verb::Link(.., is_removal) => {
+                let name = if *is_removal { "removed" } else { "added" };
+                json!({ "data": { name: result } })
+            }
+            Verb::Upsert(..) => result.clone(),
+            Verb::Delete(_) if *result == true => Value::Null,
+            _ => json!({ "data": result }),
+        }
+    }
+}
+
+/// Puts references to earlier results in the place of placeholders.
+fn refer(json: &mut Value) {
+    match json {
+        Value::String(text) => {
+            if let Some(number) = number_of_placeholder(text) {
+                *json = json!({ "$ref": format!("{number}.id") });
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(refer),
+        Value::Object(members) => members.values_mut().for_each(refer),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The operations as the surfaces take them.
+pub(super) fn as_json(operations: &[Operation]) -> Value {
+    operations.iter().map(Operation::as_json).collect()
+}
+
+/// The operations without one of them, as long as no reference would lead to another operation than before.
+pub(super) fn smaller(operations: &[Operation]) -> Vec<Vec<Operation>> {
+    let has_references = as_json(operations).to_string().contains("$ref");
+    let first = if has_references { operations.len() - 1 } else { 0 };
+    let places = first..operations.len();
+    places.filter(|_| operations.len() > 1).map(|place| [&operations[..place], &operations[place + 1..]].concat()).collect()
+}
