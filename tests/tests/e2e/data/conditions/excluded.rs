@@ -133,8 +133,15 @@ on_both_engines! {
             "where": { "kind": { "neq": 2 } },
             "fields": { "read": ["code", "kind"] },
         });
+        // The kinds of these projects are null for the user.
+        let of_others = json!({
+            "resource": "project",
+            "actions": ["read"],
+            "where": { "kind": 2 },
+            "fields": { "read": ["code"] },
+        });
         let all_tasks = json!({ "resource": "task", "actions": ["read"] });
-        let cut = user(&admin, "cut", json!([all_tasks, of_some_projects, of_labels])).await;
+        let cut = user(&admin, "cut", json!([all_tasks, of_some_projects, of_others, of_labels])).await;
         make_all(&own, "task", (0..OWN).map(|number| record(&mut random, "own", number)).collect()).await;
         // All tasks that a user sees, without a condition of the request.
         assert_eq!(counts(&own, "task", &json!({}), "").await, [OWN as u64; 2]);
