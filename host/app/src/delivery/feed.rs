@@ -425,8 +425,8 @@ impl App {
         Ok(self.secrets.seal(POSITION, &text).map_err(Error::internal)?.ciphertext)
     }
 
-    /// The text with which a list begins before the event with a number. It is encrypted, because the caller may not know that event.
-    /// It is not bound to a caller: each list shows only what its own caller may see.
+    /// The text with which a list begins before the event with a number. It is encrypted, because the caller may not know that
+    /// event. It is not bound to a caller: each list shows only what its own caller may see.
     pub(crate) fn sealed_start(&self, seq: i64) -> Result<String> {
         let text = format!("{seq:0width$}", width = POSITION_DIGITS);
         Ok(self.secrets.seal(LIST_START, &text).map_err(Error::internal)?.ciphertext)
