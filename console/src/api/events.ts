@@ -1,5 +1,5 @@
 /** Recorded events, newest first, and the parts of an event. */
-import { api, dataOf } from "./client";
+import { api, ok } from "./client";
 import { isApiError } from "./errors";
 import { type JsonObject, type JsonValue, isJsonObject } from "./json";
 import type { LiveEvent } from "./types";
@@ -10,24 +10,36 @@ export interface RecordedFilter {
   record?: string | undefined;
 }
 
+export interface RecordedPage {
+  events: LiveEvent[];
+  /** `before` of the next page. Without it, there are no older events. */
+  next: string | undefined;
+}
+
+/** The maximum number of responses to one page in which the server stopped looking. After these, the page can be short. */
+const STOPS_MAX = 5;
+
 /**
- * At most `most` events, the newest ones before the event `before`. If they are too large for one response, this sends several requests.
+ * At most `most` events, the newest ones before `before`. If they are too large for one response, or if the server stops looking before it has
+ * found them, this sends several requests.
  */
-export async function recordedEvents(filter: RecordedFilter, most: number, before: string | undefined, signal: AbortSignal): Promise<LiveEvent[]> {
+export async function recordedEvents(filter: RecordedFilter, most: number, before: string | undefined, signal: AbortSignal): Promise<RecordedPage> {
   const events: LiveEvent[] = [];
-  let limit = most;
-  while (events.length < most) {
+  let [next, limit, stops] = [before, most, 0];
+  while (events.length < most && stops < STOPS_MAX) {
     const asked = Math.min(limit, most - events.length);
     try {
-      const data = await dataOf(api.GET("/api/v1/events", { params: { query: { ...filter, limit: asked, before: events.at(-1)?.id ?? before } }, signal }));
+      const { data, pagination } = await ok(api.GET("/api/v1/events", { params: { query: { ...filter, limit: asked, before: next } }, signal }));
       events.push(...data);
-      if (data.length < asked) break;
+      if (pagination === undefined && data.length < asked) return { events, next: undefined };
+      if (pagination !== undefined) stops++;
+      next = pagination?.before ?? data.at(-1)?.id;
     } catch (error) {
       if (asked === 1 || !isApiError(error) || error.code !== "answer_too_large") throw error;
       limit = Math.ceil(asked / 4);
     }
   }
-  return events;
+  return { events, next };
 }
 
 const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? value : undefined);

@@ -1,7 +1,7 @@
 /** Queries and parts for deliveries, which several screens use. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { api, dataOf } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
@@ -65,6 +65,34 @@ export interface LedgerFilter {
 /** Converts a filter to the parameters of the API. */
 export function parametersOf({ status, event, ...rest }: LedgerFilter) {
   return { ...rest, eventId: event, ...(status === "dead" ? { dead: true } : status === "failed" ? { status, dead: false } : { status }) };
+}
+
+/** The start of a page: the list before `before`, or the newest list, after this number of its deliveries. */
+export interface LedgerStart {
+  before?: string | undefined;
+  offset: number;
+}
+
+/** The number of deliveries of a page. A page can have up to twice as many. */
+const PAGE = 100;
+/** The maximum number of lists of one page. After these, the page can be short. */
+const LISTS_MAX = 5;
+
+/**
+ * A page of deliveries, and the start of the next one. Without it, there are no more. If the server stops looking before the page is full, this
+ * goes on with the next list.
+ */
+export async function ledgerPage(filter: LedgerFilter, start: LedgerStart, signal: AbortSignal): Promise<{ rows: Delivery[]; next: LedgerStart | undefined }> {
+  const rows: Delivery[] = [];
+  let next: LedgerStart | undefined = start;
+  for (let lists = 0; lists < LISTS_MAX && next !== undefined && rows.length < PAGE; lists++) {
+    const { before, offset }: LedgerStart = next;
+    const { data, pagination } = await ok(api.GET("/api/v1/events/deliveries", { params: { query: { ...parametersOf(filter), before, limit: PAGE, offset } }, signal }));
+    rows.push(...data);
+    if (data.length === PAGE) next = { before, offset: offset + PAGE };
+    else next = pagination.before === undefined ? undefined : { before: pagination.before, offset: 0 };
+  }
+  return { rows, next };
 }
 
 export const countsQuery = (filter: Omit<LedgerFilter, "status">) =>

@@ -20,10 +20,9 @@ import { SettledInput } from "../../components/SettledInput";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
-import { DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf, useConsumerName } from "./deliveries";
+import { DeliveryStatus, type LedgerFilter, type LedgerStart, countsQuery, ledgerPage, parametersOf, stateOf, useConsumerName } from "./deliveries";
 import classes from "./Deliveries.module.css";
 
-const PAGE = 100;
 const keyOf = ({ eventId, consumer }: Delivery) => `${eventId}/${consumer}`;
 
 /** All deliveries, with their consumer groups and errors. Failed and dead ones can be sent again. */
@@ -38,9 +37,9 @@ export function DeliveriesScreen() {
   const parameters = parametersOf(filter);
   const query = useInfiniteQuery({
     queryKey: ["deliveries", "list", filter],
-    queryFn: ({ pageParam, signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { ...parameters, limit: PAGE, offset: pageParam } }, signal })),
-    initialPageParam: 0,
-    getNextPageParam: (last, pages) => (last.length < PAGE ? undefined : pages.length * PAGE),
+    queryFn: ({ pageParam, signal }) => ledgerPage(filter, pageParam, signal),
+    initialPageParam: { offset: 0 } as LedgerStart,
+    getNextPageParam: ({ next }) => next,
     placeholderData: keepPreviousData,
     refetchInterval: every(5_000),
   });
@@ -54,7 +53,12 @@ export function DeliveriesScreen() {
     if (retried !== undefined && waiting === 0) setRetried(undefined);
   }, [waiting, retried]);
   const shown = progress ?? (retried === undefined ? undefined : { done: Math.max(0, retried - waiting), of: retried, what: "Delivering" });
-  const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  // A list that goes on where the server stopped can repeat deliveries of the list before it.
+  const rows = useMemo(() => {
+    const all = query.data?.pages.flatMap((page) => page.rows) ?? [];
+    const once = [...new Map(all.map((row) => [keyOf(row), row])).values()];
+    return once.length === all.length ? all : once.sort((a, b) => b.occurredAt.localeCompare(a.occurredAt));
+  }, [query.data]);
   const nameOf = useConsumerName();
   const columns = useMemo(() => COLUMNS.map((column) => (column.id === "consumer" ? { ...column, cell: ({ consumer }: Delivery) => <bdi title={consumer}>{nameOf(consumer)}</bdi> } : column)), [nameOf]);
   const at = rows.findIndex((row) => keyOf(row) === open);
@@ -154,7 +158,7 @@ export function DeliveriesScreen() {
     >
       {query.data === undefined ? (
         <NotLoaded query={query} what="The deliveries" rows={14} />
-      ) : rows.length === 0 ? (
+      ) : rows.length === 0 && !query.hasNextPage ? (
         isFiltered ? (
           <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>
         ) : (

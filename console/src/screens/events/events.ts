@@ -13,7 +13,7 @@ export const eventsQuery = (filter: RecordedFilter) =>
     queryKey: ["events", filter],
     queryFn: ({ pageParam, signal }) => recordedEvents(filter, PAGE, pageParam, signal),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
+    getNextPageParam: ({ next }) => next,
     // The stream brings newer events, so the query never has to run again by itself.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,

@@ -5,7 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
 import { useAfterAnswers } from "../../api/after-answers";
-import { actorOf } from "../../api/events";
+import { type RecordedPage, actorOf } from "../../api/events";
 import { useLive } from "../../api/live";
 import { topicPasses } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
@@ -43,14 +43,17 @@ export function EventsScreen() {
 
   const put = (events: LiveEvent[]) => {
     setArrived(new Set(events.map(({ id }) => id)));
-    cache.setQueryData<InfiniteData<LiveEvent[], string | undefined>>(eventsQuery(filter).queryKey, (before) => {
+    cache.setQueryData<InfiniteData<RecordedPage, string | undefined>>(eventsQuery(filter).queryKey, (before) => {
       if (before === undefined) return before;
-      const known = new Set(before.pages.flat().map(({ id }) => id));
+      const known = new Set(before.pages.flatMap((page) => page.events).map(({ id }) => id));
       const fresh = events.filter(({ id }) => !known.has(id));
       if (fresh.length === 0) return before;
-      const [first = [], ...rest] = before.pages;
-      const pages = [[...fresh.reverse(), ...first], ...rest];
-      return pages.flat().length <= KEPT_MAX ? { ...before, pages } : { pages: [pages.flat().slice(0, KEPT_MAX / 2)], pageParams: [undefined] };
+      const [first = { events: [], next: undefined }, ...rest] = before.pages;
+      const pages = [{ ...first, events: [...fresh.reverse(), ...first.events] }, ...rest];
+      const all = pages.flatMap((page) => page.events);
+      if (all.length <= KEPT_MAX) return { ...before, pages };
+      const kept = all.slice(0, KEPT_MAX / 2);
+      return { pages: [{ events: kept, next: kept.at(-1)?.id }], pageParams: [undefined] };
     });
   };
   const wanted = (event: LiveEvent) =>
@@ -73,7 +76,7 @@ export function EventsScreen() {
   };
   useEffect(() => setWaiting([]), [filter]);
 
-  const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const rows = useMemo(() => query.data?.pages.flatMap((page) => page.events) ?? [], [query.data]);
   const at = rows.findIndex(({ id }) => id === open);
   const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id }) });
   const path = address("/api/v1/events", { ...filter, limit: 100 });
@@ -124,7 +127,7 @@ export function EventsScreen() {
     >
       {query.data === undefined ? (
         <NotLoaded query={query} what="The events" rows={16} />
-      ) : rows.length === 0 ? (
+      ) : rows.length === 0 && !query.hasNextPage ? (
         isFiltered ? (
           <EmptyState title="No event matches">No recorded event has this topic or record. A pattern has dots: <code className="mono">*</code> is one segment, <code className="mono">#</code> any number.</EmptyState>
         ) : (

@@ -17,7 +17,7 @@ const SHOWN_MAX = 12;
 
 const newestQuery = {
   queryKey: ["events", "home"],
-  queryFn: ({ signal }: { signal: AbortSignal }) => recordedEvents({}, SHOWN_MAX, undefined, signal),
+  queryFn: async ({ signal }: { signal: AbortSignal }) => (await recordedEvents({}, SHOWN_MAX, undefined, signal)).events,
 };
 
 /** The newest events that this person may read. New ones appear at the top. Needs read on `events`. */

@@ -26,12 +26,12 @@ export function HistoryTab({ shape, id }: { shape: RecordShape; id: string }) {
     queryKey: ["record-history", object, id],
     queryFn: ({ pageParam, signal }) => recordedEvents({ object, record: id }, PAGE, pageParam, signal),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
+    getNextPageParam: ({ next }) => next,
   });
   if (query.isPending) return <SkeletonLines lines={6} />;
   if (query.isError) return <ErrorNotice error={query.error} title="The history could not be loaded" onRetry={() => void query.refetch()} />;
-  const events = query.data.pages.flat();
-  if (events.length === 0)
+  const events = query.data.pages.flatMap((page) => page.events);
+  if (events.length === 0 && !query.hasNextPage)
     return <p className={classes.sectionNote}>The event log holds nothing about this record. Events are kept for a time (SVC_EVENTS_RETENTION_DAYS), or they are turned off.</p>;
   return (
     <>

@@ -23,7 +23,7 @@ use crate::access::quota::ScanPermit;
 use crate::base::answer::text_of;
 use crate::caller::Caller;
 use crate::delivery::ledger::Unknown;
-use crate::delivery::shown::{EarlyDecision, decide_early};
+use crate::delivery::shown::{EarlyDecision, decide_early, may_see_of};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
@@ -329,11 +329,13 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 }
 
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
-/// The purpose for which the positions of streams and the places in lists are encrypted.
+/// The purpose for which the positions of streams are encrypted.
 const POSITION: &str = "position of an event stream";
-/// The number of digits of an event's number in a position, so that the length of a position reveals nothing.
+/// The purpose for which the starts of lists are encrypted. A list takes no position of a stream, and a stream no start of a list.
+const LIST_START: &str = "start of a list of events";
+/// The number of digits of an event's number in both, so that the length of the text reveals nothing.
 const POSITION_DIGITS: usize = 20;
-/// The id in a position that does not follow an event of the outbox, and in a place. It is as long as the id of an event.
+/// The id in a position that does not follow an event of the outbox. It is as long as the id of an event.
 const NO_EVENT: &str = "00000000-0000-0000-0000-000000000000";
 /// The maximum number of events that a stream passes over, because its client could already read them.
 const SKIPPED_MAX: i64 = 2_000;
@@ -423,18 +425,27 @@ impl App {
         Ok(self.secrets.seal(POSITION, &text).map_err(Error::internal)?.ciphertext)
     }
 
-    /// The text with which a caller goes on before the event with a number. It is a position, so it reveals nothing about that
-    /// event.
-    pub(crate) fn place_of_number(&self, seq: i64) -> Result<String> {
-        self.sealed_position(seq, NO_EVENT)
+    /// The text with which a list begins before the event with a number. It is encrypted, because the caller may not know that
+    /// event. It is not bound to a caller: each list shows only what its own caller may see.
+    pub(crate) fn sealed_start(&self, seq: i64) -> Result<String> {
+        let text = format!("{seq:0width$}", width = POSITION_DIGITS);
+        Ok(self.secrets.seal(LIST_START, &text).map_err(Error::internal)?.ciphertext)
+    }
+
+    /// The number in the start of a list. `None` if the text is not such a start.
+    fn opened_start(&self, text: &str) -> Option<i64> {
+        self.secrets.open(LIST_START, &self.sealed(text)).ok()?.parse().ok()
     }
 
     /// The number and the id of the event in a position. `None` if the text is not a position.
     fn opened_position(&self, text: &str) -> Option<(i64, String)> {
-        let sealed = Sealed { key_id: self.secrets.key_id().to_owned(), ciphertext: text.to_owned() };
-        let text = self.secrets.open(POSITION, &sealed).ok()?;
+        let text = self.secrets.open(POSITION, &self.sealed(text)).ok()?;
         let (number, id) = text.split_at_checked(POSITION_DIGITS)?;
         Some((number.parse().ok()?, id.to_owned()))
+    }
+
+    fn sealed(&self, text: &str) -> Sealed {
+        Sealed { key_id: self.secrets.key_id().to_owned(), ciphertext: text.to_owned() }
     }
 
     /// An event of the outbox without its payload.
@@ -487,7 +498,7 @@ impl App {
     /// # Errors
     /// `not_found` if the event is gone or the caller may not see it.
     pub(crate) async fn number_before(&self, caller: &Caller, permit: &Arc<ScanPermit>, before: &str) -> Result<i64> {
-        if let Some((seq, _)) = self.opened_position(before) {
+        if let Some(seq) = self.opened_start(before) {
             return Ok(seq);
         }
         let head = self.head_of(caller, before).await?;
@@ -514,6 +525,10 @@ impl App {
             Some(Some(id)) => Some(id.to_string()),
             None => None,
         };
+        // Without a search, the answer does not depend on the number of the object's events.
+        if object.as_deref().is_some_and(|object| !may_see_of(caller, object)) {
+            return Ok(r#"{"data":[]}"#.to_owned());
+        }
         let permit = Arc::new(self.scan_permit(caller).await?);
         let before = match before {
             Some(before) => self.number_before(caller, &permit, &before).await?,
@@ -539,7 +554,7 @@ impl App {
         caller.spend_answer(list.len());
         let pagination = match stopped_before {
             Some(seq) => {
-                let pagination = EventsPagination { truncated: true, before: self.place_of_number(seq)? };
+                let pagination = EventsPagination { truncated: true, before: self.sealed_start(seq)? };
                 format!(r#","pagination":{}"#, text_of(&pagination))
             }
             None => String::new(),
@@ -642,7 +657,7 @@ pub struct EventsRequest {
     pub object: Option<String>,
     /// Only events of the record with this id.
     pub record: Option<String>,
-    /// Only events older than the event with this id, or than the place of which an earlier list has this text.
+    /// Only events older than the event with this id, or `pagination.before` of an earlier list.
     pub before: Option<String>,
 }
 

@@ -382,7 +382,7 @@ impl App {
                 Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), limit, offset).await?) })
             })
             .await?;
-        let before = before.map(|seq| self.place_of_number(seq)).transpose()?;
+        let before = before.map(|seq| self.sealed_start(seq)).transpose()?;
         let page = PaginationAnswer::counted(paging, total);
         let pagination = LedgerPagination { page, truncated: before.is_some(), before };
         Ok(page_with(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), &pagination))

@@ -117,6 +117,11 @@ fn decide_record(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> 
     }
 }
 
+/// Whether `caller` may be shown an event of a record of this object, whatever else the event has.
+pub(crate) fn may_see_of(caller: &Caller, object: &str) -> bool {
+    caller.reads(object).is_some_and(|decision| matches!(decision, Decision::Rules(_)) || decision.owners() != Owners::Nobody)
+}
+
 /// Whether `caller` is shown all parts of an event, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
     decide_early(caller, &event.topic, event.object.as_deref(), event.owner.as_deref()) == EarlyDecision::Whole

@@ -9,7 +9,7 @@
 
 use blockbase_schema::Object;
 
-use super::param::{Param, Statement};
+use super::param::Statement;
 use super::related::leads;
 use super::writer::Writer;
 use crate::access::Scope;
@@ -32,10 +32,9 @@ pub(super) fn total(writer: &mut Writer, object: &Object, selection: &Selection)
     format!("SELECT {all} - ({excluded})")
 }
 
-/// `(SELECT …)`: the stored number of all rows of an object, as a big integer.
+/// `CAST(…)`: the stored number of all rows of an object, as a big integer.
 pub(super) fn stored(writer: &mut Writer, object: &Object) -> String {
-    let id = writer.bind(Param::from(object.id));
-    format!("(SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {id})")
+    format!("CAST({} AS BIGINT)", writer.stored_count(object))
 }
 
 /// `SELECT count(*) …`: counts the rows of the selection one by one.
@@ -47,17 +46,23 @@ fn counted(writer: &mut Writer, object: &Object, selection: &Selection) -> Strin
 }
 
 /// The rows that the condition of a selection excludes, if an index or related rows lead to them. `None` if there are several
-/// conditions, or if the row policy or a search narrows the rows as well.
+/// conditions (one of a row policy counts too), or if a search, an owner or hidden cells narrow the rows as well.
+///
+/// `None` also if the excluded rows meet several conditions: the engine could begin with one that most rows meet.
 fn excluded(object: &Object, selection: &Selection) -> Option<Selection> {
     let [condition] = selection.conditions.as_slice() else { return None };
     if selection.scope != Scope::All || selection.search.is_some() {
         return None;
     }
-    let conditions = match condition.clone().complement() {
-        Condition::All(parts) => parts,
-        one => vec![one],
-    };
-    conditions.iter().any(|part| leads(object, part)).then(|| Selection { conditions, ..selection.clone() })
+    let excluded = condition.clone().complement();
+    let is_led = !matches!(excluded, Condition::All(_)) && leads(object, &excluded);
+    is_led.then(|| Selection {
+        scope: Scope::All,
+        search: None,
+        conditions: vec![excluded],
+        search_by: selection.search_by.clone(),
+        related_by: selection.related_by,
+    })
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ pub struct UndecidedMax {
     pub events: i64,
     /// The maximum number of bytes of these payloads. The first payload is read even if it is larger.
     pub bytes: i64,
-    /// The number of the newest events of the outbox, or of the newest ones before the list, among which they are searched.
+    /// The number of events of the outbox among which they are searched: the newest ones before the filter's `before` and `until`.
     pub looked_through: i64,
 }
 
@@ -236,7 +236,7 @@ impl Connection {
         // One event has few entries, however old it is.
         let searched_after = match filter.event_id {
             Some(_) => None,
-            None => Some(self.newest_before(filter.before).await? - most.looked_through),
+            None => Some(self.newest_of(filter).await? - most.looked_through),
         };
         if let Some(searched_after) = searched_after {
             params.push(searched_after.into());
@@ -257,9 +257,9 @@ impl Connection {
         let mut found = UndecidedEvents::default();
         let (mut bytes_left, mut bytes_left_of_page) = (most.bytes, 0);
         let mut last = None;
-        for (place, row) in (0..).zip(&rows) {
+        for (index, row) in (0..).zip(&rows) {
             let (seq, bytes) = (row.integer(0)?, row.integer(1)?);
-            if place >= most.events || (bytes > bytes_left && !found.pages.is_empty()) {
+            if index >= most.events || (bytes > bytes_left && !found.pages.is_empty()) {
                 return Ok(UndecidedEvents { before: last, ..found });
             }
             match found.pages.last_mut().filter(|_| bytes <= bytes_left_of_page) {
@@ -274,36 +274,31 @@ impl Connection {
             last = Some(seq);
         }
         if let Some(searched_after) = searched_after {
-            found.before = self.newest_with_entry(filter, searched_after).await?.map(|newest| newest + 1);
+            found.before = self.has_older(searched_after, filter.since).await?.then_some(searched_after + 1);
         }
         Ok(found)
     }
 
-    /// The number of the newest event of the outbox, or of the newest one with a smaller number than `before`. 0 if there is none.
-    async fn newest_before(&mut self, before: Option<i64>) -> Result<i64, DbError> {
-        let before = before.unwrap_or(i64::MAX);
+    /// The number of the newest event of the outbox before the filter's `before` and `until`. 0 if there is none.
+    async fn newest_of(&mut self, filter: &LedgerFilter) -> Result<i64, DbError> {
+        let after_period = match filter.until {
+            Some(until) => self.last_event_before(until).await? + 1,
+            None => i64::MAX,
+        };
+        let before = filter.before.map_or(after_period, |before| before.min(after_period));
         let rows = self.fetch("SELECT coalesce(max(seq), 0) FROM svc_events WHERE seq < $1", vec![before.into()]).await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// The number of the newest event up to `last` that has an entry of the filter's consumer. `None` if there is none in the
-    /// filter's period.
-    async fn newest_with_entry(&mut self, filter: &LedgerFilter, last: i64) -> Result<Option<i64>, DbError> {
-        let mut params: Vec<Param> = vec![last.into()];
-        let mut of_consumer = "";
-        if let Some(consumer) = &filter.consumer {
-            params.push(consumer.clone().into());
-            of_consumer = " AND d.consumer = $2";
-        }
-        let sql = format!(
-            "SELECT e.seq, e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
-             WHERE d.event_seq <= $1{of_consumer} ORDER BY d.event_seq DESC LIMIT 1"
-        );
-        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let (seq, occurred_at) = (row.integer(0)?, row.integer(1)?);
+    /// Whether the outbox has events up to the number `last` that happened at `since` or later. It does not matter whether they
+    /// have entries: the caller must not learn what others have.
+    async fn has_older(&mut self, last: i64, since: Option<i64>) -> Result<bool, DbError> {
+        let sql = "SELECT occurred_at FROM svc_events WHERE seq <= $1 ORDER BY seq DESC LIMIT 1";
+        let rows = self.fetch(sql, vec![last.into()]).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        let occurred_at = row.integer(0)?;
         // Events with smaller numbers happened earlier, apart from the differences between clocks.
-        Ok(filter.since.is_none_or(|since| occurred_at >= since).then_some(seq))
+        Ok(since.is_none_or(|since| occurred_at >= since))
     }
 
     /// One entry of the ledger. No other transaction changes it until this one ends.

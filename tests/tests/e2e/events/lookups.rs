@@ -79,9 +79,14 @@ fn onward(query: &str, pagination: &Value) -> String {
     format!("{query}&before={}", pagination["before"].as_str().unwrap())
 }
 
-/// Whether a list says nothing about a stop.
+/// Whether a list of the ledger has a total, and says nothing about a stop.
 fn is_whole(pagination: &Value) -> bool {
-    ["truncated", "before"].iter().all(|name| pagination.get(name).is_none())
+    pagination["totalCount"].is_number() && ["truncated", "before"].iter().all(|name| pagination.get(name).is_none())
+}
+
+/// Whether a response is a list of events that says nothing about a stop.
+fn is_whole_list(list: &Value) -> bool {
+    list["data"].is_array() && list.get("pagination").is_none()
 }
 
 async fn total(who: &Admin<'_>, query: &str) -> i64 {
@@ -210,8 +215,11 @@ on_both_engines! {
         // A list that is full or ends before the limit says nothing.
         for whole in ["topic=data.x.%23&limit=5", "object=task&limit=500", "record=none"] {
             let list = admin.get(&format!("/api/v1/events?{whole}")).await.json();
-            assert!(list["data"].is_array() && list.get("pagination").is_none(), "{whole}: {list}");
+            assert!(is_whole_list(&list), "{whole}: {list}");
         }
+        // A caller who reads nothing of an object does not learn whether it has many events.
+        let platform = key(&admin, "platform", json!([{ "resource": "events", "actions": ["read"] }])).await;
+        assert_eq!(platform.get("/api/v1/events?object=busy").await.json(), json!({ "data": [] }));
     }
 
     async fn a_list_of_events_stops_after_many_payloads_and_goes_on(server: Server) {
@@ -228,10 +236,10 @@ on_both_engines! {
         let next = onward("object=task", &stopped["pagination"]);
         let rest = reader.get(&format!("/api/v1/events?{next}")).await.json();
         assert_eq!(ids(rest["data"].as_array().unwrap()), ["event-1002", "event-1001", "event-1000"]);
-        assert!(rest.get("pagination").is_none(), "{rest}");
+        assert!(is_whole_list(&rest), "{rest}");
         let full = reader.get(&format!("/api/v1/events?{next}&limit=2")).await.json();
         assert_eq!((full["data"].as_array().unwrap().len(), full.get("pagination")), (2, None), "{full}");
-        assert!(admin.get("/api/v1/events?object=task").await.json().get("pagination").is_none());
+        assert!(is_whole_list(&admin.get("/api/v1/events?object=task").await.json()));
     }
 }
 
@@ -484,15 +492,21 @@ on_both_engines! {
         let shown = ledger(&reader, "consumer=many").await;
         let ids: Vec<&str> = shown.iter().map(|entry| entry["eventId"].as_str().unwrap()).collect();
         assert_eq!(ids, ["event-101500", "event-2003", "event-2002", "event-2001", "event-2000"]);
-        // The list says that there are older events. They are found before the place where it stopped.
+        // The list says that there are older events. The next one finds them.
         let rest = onward("consumer=many", &pagination(&reader, "consumer=many").await);
         let shown = ledger(&reader, &rest).await;
         assert_eq!((shown.len(), &shown[0]["eventId"], &shown[4]["eventId"]), (5, &json!("event-1004"), &json!("event-1000")));
-        // Nothing is older: in the rest, in the period, among the entries of the group, or among those of one event.
-        for whole in [rest.as_str(), "consumer=many&since=2023-11-14T22:13:22Z", "consumer=nobody", "eventId=event-1000"] {
+        // Nothing is older: in the rest, in the period, or among the entries of one event.
+        for whole in [rest.as_str(), "consumer=many&since=2023-11-14T22:13:22Z", "eventId=event-1000"] {
             let whole = pagination(&reader, whole).await;
             assert!(is_whole(&whole), "{whole}");
         }
+        // Only the number of events decides whether there are older ones, and not whose entries they have.
+        let nobody = pagination(&reader, &onward("consumer=nobody", &pagination(&reader, "consumer=nobody").await)).await;
+        assert!(nobody["totalCount"] == 0 && is_whole(&nobody), "{nobody}");
+        // The server looks at the newest events of a period, however old it is.
+        let old = pagination(&reader, "consumer=many&until=2023-11-14T22:13:22Z").await;
+        assert!(old["totalCount"] == 5 && is_whole(&old), "{old}");
         // One event is found however old it is.
         assert_eq!(total(&reader, "consumer=many&eventId=event-1000").await, 1);
         assert_eq!(reader.get("/api/v1/events/deliveries/event-1000/many").await.status, 200);

@@ -138,6 +138,8 @@ on_both_engines! {
         let position = source.position().await;
         // It reveals neither an event nor the number of events.
         assert!(position.len() > 60 && position.bytes().all(|byte| byte.is_ascii_hexdigit()), "{position}");
+        // A list does not begin at it.
+        admin.get(&format!("/api/v1/events?before={position}")).await.expect_error(404, "not_found");
         let (token, server) = (admin.token.clone(), server.restart().await);
         let admin = server.with_token(token);
         make(&admin, "0").await;

@@ -49,7 +49,7 @@ fn a_page_far_from_the_first_row_is_read_by_ids() {
     let far = written(&[("offset", "5000"), ("select", "id,rank")]);
     assert!(far.contains(ids), "{far}");
     assert!(far.ends_with(r#" OFFSET $3)) ORDER BY "created_at" DESC, "id" DESC"#), "{far}");
-    assert!(far.starts_with(r#"SELECT "id", "rank", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts"#), "{far}");
+    assert!(far.starts_with(r#"SELECT "id", "rank", CAST((SELECT coalesce(sum(rows), 0) FROM svc_counts"#), "{far}");
     // The total is counted beside it.
     let filtered = written(&[("offset", "5000"), ("rank", "1")]);
     assert_eq!(filtered.matches("ARRAY(SELECT").count(), 1, "{filtered}");

@@ -11,7 +11,7 @@ const DIALECTS: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
 /// The two parts of a total by the excluded rows: all rows, and those that are subtracted.
 const BY_EXCLUDED: [&str; 2] =
-    ["SELECT (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = ", ") - (SELECT count(*) FROM \""];
+    ["SELECT CAST((SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ", ") AS BIGINT) - (SELECT count(*) FROM \""];
 
 /// Whether a statement counts the excluded rows.
 fn is_by_excluded(text: &str) -> bool {
@@ -27,15 +27,21 @@ fn totals(plan: &ListPlan) -> [String; 2] {
 fn a_total_is_the_number_of_all_rows_without_the_excluded_ones() {
     let plan = planned("project", json!({ "task_by_project": { "none": { "state": "x" } } }), "");
     let [sqlite, postgres] = totals(&plan);
-    let stored = "SELECT (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = ";
+    let stored = "SELECT CAST((SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ";
     let listed = r#"SELECT svc_related_1."project_id" AS svc_key FROM "task" AS svc_related_1 WHERE svc_related_1."state" = ?1"#;
-    assert_eq!(sqlite, format!(r#"{stored}?2) - (SELECT count(*) FROM "project" WHERE "project"."id" IN ({listed}))"#));
+    assert_eq!(
+        sqlite,
+        format!(r#"{stored}?2) AS BIGINT) - (SELECT count(*) FROM "project" WHERE "project"."id" IN ({listed}))"#)
+    );
     let exists = concat!(
         r#"EXISTS (SELECT /* 1.1 */ 1 FROM "task" AS svc_related_1 WHERE svc_related_1."project_id" = "project"."id" "#,
         r#"AND svc_related_1."state" = $1)"#,
     );
     let planned = "($2 OR (SELECT count(*) FROM generate_series(1, 1000000000000) LIMIT 0) IS NULL)";
-    assert_eq!(postgres, format!(r#"/* 2.1 */ {stored}$3) - (SELECT count(*) FROM "project" WHERE {exists} AND {planned})"#));
+    assert_eq!(
+        postgres,
+        format!(r#"/* 2.1 */ {stored}$3) AS BIGINT) - (SELECT count(*) FROM "project" WHERE {exists} AND {planned})"#)
+    );
     // On Postgres, the total of a full page comes with it.
     let mut counted = plan;
     counted.with_count = true;
@@ -78,12 +84,6 @@ fn excluded_rows_are_counted_if_something_leads_to_them() {
         ("task", json!({ "kind": { "neq": 1 } }), [r#""kind" = ?1"#, r#""kind" = $1"#]),
         ("task", json!({ "kind": { "nin": [1, 2] } }), [r#""kind" IN (?1, ?2)"#, r#""kind" IN ($1, $2)"#]),
         ("task", json!({ "code": { "neq": "x" } }), [r#""code" = ?1"#, r#""code" = $1"#]),
-        // The excluded rows meet both conditions.
-        (
-            "task",
-            json!({ "_not": { "state": "y", "project": { "state": "x" } } }),
-            [r#""task"."project_id" IN (SELECT svc_related_1."id""#, r#"EXISTS (SELECT /* 2.1 */ 1 FROM "project""#],
-        ),
     ] {
         let texts = totals(&planned(object, condition.clone(), ""));
         for (text, part) in texts.iter().zip([sqlite, postgres]) {
@@ -105,6 +105,9 @@ fn other_totals_count_the_rows_themselves() {
         ("task", json!({ "_not": { "kind": { "gt": 1 } } })),
         ("task", json!({ "kind": { "is_not_null": true } })),
         ("task", json!({ "_or": [{ "state": { "neq": "x" } }, { "project": { "state": "x" } }] })),
+        // The excluded rows meet several conditions.
+        ("task", json!({ "_not": { "state": "y", "project": { "state": "x" } } })),
+        ("task", json!({ "_not": { "kind": 1, "project": { "kind": 1 } } })),
         // Something else narrows the rows.
         ("task", json!({ "state": "y", "project": { "kind": { "neq": 1 } } })),
         ("project", json!({ "task_by_project": { "none": { "state": "x" }, "some": { "state": "y" } } })),

@@ -33,7 +33,8 @@ fn record(random: &mut Rng, name: &str, number: usize) -> Value {
     })
 }
 
-/// Makes the objects `task` (project, tags), `project` and `label`, and their rows. Returns the ids of the tasks.
+/// Makes the objects `task` (project, tags, assignee), `project` and `label`, and their rows. Only the admin is an assignee. Returns
+/// the ids of the tasks.
 async fn fill(admin: &Admin<'_>, random: &mut Rng) -> Vec<String> {
     let fields = json!([
         { "name": "code", "type": "text", "isUnique": true },
@@ -43,17 +44,21 @@ async fn fill(admin: &Admin<'_>, random: &mut Rng) -> Vec<String> {
     for object in ["task", "project", "label"] {
         admin.define(object, fields.clone()).await;
     }
-    for (name, kind, target) in [("project", "many_to_one", "project"), ("tags", "many_to_many", "label")] {
+    for (name, kind, target) in
+        [("project", "many_to_one", "project"), ("tags", "many_to_many", "label"), ("assignee", "many_to_one", "users")]
+    {
         admin.relate(json!({ "name": name, "kind": kind, "source": "task", "target": target })).await;
     }
     let records = (0..PROJECTS).map(|number| record(random, "project", number)).collect();
     let projects = make_all(admin, "project", records).await;
     let records = (0..LABELS).map(|number| record(random, "label", number)).collect();
     let labels = make_all(admin, "label", records).await;
+    let assignee = admin.get("/api/v1/me").await.json()["userId"].take();
     let mut records = Vec::with_capacity(TASKS);
     for number in 0..TASKS {
         let mut task = record(random, "task", number);
         // Some projects have no task, and some tasks have no project.
+        task["assignee_id"] = if random.bool() { assignee.clone() } else { Value::Null };
         task["project_id"] = json!(projects.get(random.usize(..PROJECTS * 2 / 3)).filter(|_| random.u8(..4) > 0));
         records.push(task);
     }
@@ -116,6 +121,21 @@ on_both_engines! {
         let of_kinds = json!({ "resource": "task", "actions": ["read"], "where": { "kind": { "neq": 1 } } });
         let own = user(&admin, "own", json!([of_own, of_projects, of_labels])).await;
         let some = user(&admin, "some", json!([of_kinds, of_projects, of_labels])).await;
+        let of_some_projects = json!({
+            "resource": "project",
+            "actions": ["read"],
+            "where": { "kind": { "neq": 2 } },
+            "fields": { "read": ["code", "kind"] },
+        });
+        // The user reads the codes of the other projects. Their kinds are null.
+        let of_others = json!({
+            "resource": "project",
+            "actions": ["read"],
+            "where": { "kind": 2 },
+            "fields": { "read": ["code"] },
+        });
+        let all_tasks = json!({ "resource": "task", "actions": ["read"] });
+        let cut = user(&admin, "cut", json!([all_tasks, of_some_projects, of_others, of_labels])).await;
         make_all(&own, "task", (0..OWN).map(|number| record(&mut random, "own", number)).collect()).await;
         // All tasks that a user sees, without a condition of the request.
         assert_eq!(counts(&own, "task", &json!({}), "").await, [OWN as u64; 2]);
@@ -132,7 +152,12 @@ on_both_engines! {
                     ("admin", &admin, "&search=beta"),
                     ("own", &own, ""),
                     ("some", &some, ""),
+                    ("cut", &cut, ""),
                 ] {
+                    // This user reads only the codes and kinds of projects, so they cannot test a state.
+                    if name == "cut" && condition.pointer("/_not/project/state").is_some() {
+                        continue;
+                    }
                     let [total, counted] = counts(who, object, &condition, more).await;
                     assert_eq!(total, counted, "{name}, round {round}: {object} {condition}{more}");
                     totals.insert(total);
@@ -144,5 +169,18 @@ on_both_engines! {
             }
         }
         assert!(totals.len() > CONDITIONS, "{totals:?}");
+
+        // Users are counted like records. The admin is the only assignee.
+        let [users, _] = counts(&admin, "users", &json!({}), "").await;
+        let unassigned = json!({ "task_by_assignee": { "none": { "state": "alpha" } } });
+        assert_eq!(counts(&admin, "users", &unassigned, "").await, [users - 1; 2]);
+        // Nearly all tasks are excluded.
+        admin.make("task", json!({ "code": "last", "kind": KINDS })).await;
+        let kinds: Vec<Value> = (0..KINDS).map(|kind| json!(kind)).chain([Value::Null]).collect();
+        let last = json!({ "_not": { "kind": { "in": kinds } } });
+        for who in [&admin, &some, &cut] {
+            assert_eq!(counts(who, "task", &last, "").await, [1; 2]);
+        }
+        assert_eq!(counts(&own, "task", &last, "").await, [0; 2]);
     }
 }
