@@ -49,6 +49,8 @@ pub(crate) struct Options {
 const TURNS: u32 = 6;
 /// The shortest time of a turn with password checks. About a hundred of them run per second.
 const PASSWORDS_TIME_MIN: Duration = Duration::from_secs(8);
+/// The number of sign-ups that run at a time, if many users are made. They keep all cores busy with hashing.
+const SIGNING_UP: usize = 8;
 /// The number of users who sign in, in turn. None of them has so many sessions that a sign-in ends another one.
 const USERS: usize = 256;
 const PASSWORD: &str = "correct horse battery";
@@ -182,10 +184,38 @@ async fn sign_up(side: &Side, name: &str) -> Value {
 
 /// Makes a user with the role of the same name. Returns their side and id.
 pub(crate) async fn user(admin: &Side, role: &str) -> (Side, String) {
-    let signed = sign_up(&Side { token: None, ..admin.clone() }, role).await;
+    let (token, id) = user_named(admin, role, role).await;
+    (Side { token: Some(token), ..admin.clone() }, id)
+}
+
+/// Makes a user with a role. Returns their token and id.
+async fn user_named(admin: &Side, name: &str, role: &str) -> (String, String) {
+    let signed = sign_up(&Side { token: None, ..admin.clone() }, name).await;
     let id = text(&signed["user"]["id"]);
     admin.post(&format!("/api/v1/users/{id}/roles"), &json!({ "roleId": role })).await;
-    (Side { token: Some(text(&signed["token"])), ..admin.clone() }, id)
+    (text(&signed["token"]), id)
+}
+
+/// Makes many users with the same role, several at a time. Returns the token and the id of each, in any order.
+///
+/// The server hashes a password for each. Guests would have none, but all guests of an address count as one caller.
+pub(crate) async fn users_of(admin: &Side, role: &'static str, count: usize) -> Vec<(String, String)> {
+    let sign_up_some = |first: usize| {
+        let admin = admin.clone();
+        tokio::spawn(async move {
+            let mut made = Vec::new();
+            for number in (first..count).step_by(SIGNING_UP) {
+                made.push(user_named(&admin, &format!("{role}{number}"), role).await);
+            }
+            made
+        })
+    };
+    let signing_up: Vec<_> = (0..SIGNING_UP).map(sign_up_some).collect();
+    let mut users = Vec::with_capacity(count);
+    for made in signing_up {
+        users.extend(made.await.unwrap());
+    }
+    users
 }
 
 /// Makes a role and a user who has it.

@@ -2,7 +2,8 @@
 //!
 //! A role for each team may use the tasks of the team's projects. A caller of such a role is compared with a caller of the policy
 //! `own` and with a caller without a policy, on the same rows. Then each role has many open streams, and each event belongs to one
-//! team. At last, each role knows other fields.
+//! team. Then each stream has another user, and all users have one role, whose policy names its reader. At last, each role knows
+//! other fields.
 
 mod rows;
 mod schemas;
@@ -23,7 +24,7 @@ pub(crate) struct Options {
     /// Tasks
     #[arg(long, default_value_t = 1_000_000)]
     rows: u32,
-    /// Roles, each for one team
+    /// Roles, each for one team. The readers are in as many teams
     #[arg(long, default_value_t = 100)]
     roles: usize,
     /// Streams open at a time, comma-separated; the server allows 10,000
@@ -49,6 +50,8 @@ enum Part {
     Rows,
     /// Events for the open streams of all roles
     Streams,
+    /// Events for streams of as many users, all under one policy that names its reader. The users sign up first, which takes long
+    Readers,
     /// GraphQL schemas, and the start of the server
     Schemas,
 }
@@ -70,10 +73,11 @@ pub(crate) fn run(options: &Options) {
 async fn measure(part: Part, options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     match part {
         Part::Rows => vec![rows::measure(options, cluster).await],
-        Part::Streams => {
+        Part::Streams | Part::Readers => {
+            let callers = if part == Part::Readers { streams::Callers::Readers } else { streams::Callers::Roles };
             let mut tables = Vec::new();
             for streams in &options.streams {
-                tables.push(streams::measure(options, cluster, *streams).await);
+                tables.push(streams::measure(options, cluster, callers, *streams).await);
             }
             tables
         }

@@ -1,10 +1,11 @@
-//! Many open streams of many roles. Each role has a policy through a relation, and each event belongs to one team, so that only
-//! the streams of one role show it.
+//! Many open streams, of many roles or of many readers. They have policies through a relation, and each event belongs to one team,
+//! so that only the streams of this team show it.
 //!
-//! To decide about an event, the streams need one statement for each role. It looks into the table of projects twice: whether the
-//! event's project exists, and whether it belongs to the role's team. On Postgres these looks are counted, without those of the
-//! writes themselves. The transactions also include the write, the feed, which polls the outbox, and the checks of the streams'
-//! callers.
+//! To decide about an event, the streams of roles need one statement for each role. It looks into the table of projects twice:
+//! whether the event's project exists, and whether it belongs to the role's team. If the policy names its reader, each stream has
+//! a question of its own, and a statement answers several of them. Each question needs a look into the table of projects, and one
+//! more if the reader is a member. On Postgres these looks are counted, without those of the writes themselves. The transactions
+//! also include the write, the feed, which polls the outbox, and the checks of the streams' callers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,33 +13,96 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::Options;
-use super::teams::{Teams, tasks_of};
+use super::teams::{Teams, tasks_of, tasks_of_reader};
 use crate::cluster::Cluster;
 use crate::events::clock::{Clock, Writes, marked, percentiles};
 use crate::events::database::{COUNTS_LATE, Database};
 use crate::events::streams::{DESCRIPTORS_BESIDE, Got, LATE_MAX, LIMITS, QUIET, listen_all, open, raise_descriptors};
 use crate::events::subject::Subject;
-use crate::identity::user_with;
+use crate::identity::{user_with, users_of};
 use crate::load::{exchange, request};
 use crate::report::{Table, grouped};
+use crate::side::Side;
 
 /// The writes for warming up, before any stream is open.
 const WARM: usize = 100;
+/// The only role of readers.
+const READER: &str = "reader";
 
-pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, streams: usize) -> (String, Table) {
-    raise_descriptors(streams as u64 + DESCRIPTORS_BESIDE);
-    let mut subject = Subject::start(&options.shared.binary, cluster, "streams_of_roles", &LIMITS).await;
-    let teams = Teams::make(&subject.side, options.roles).await;
-    let mut tokens = Vec::with_capacity(options.roles);
-    for team in 0..options.roles {
-        let permissions = json!([{ "resource": "task", "actions": ["read"], "where": tasks_of(team) }]);
-        tokens.push(user_with(&subject.side, &format!("team{team}"), &permissions).await.token.unwrap());
+/// Who opens the streams.
+#[derive(Clone, Copy)]
+pub(super) enum Callers {
+    /// A user for each role, who has many streams. The policy of a role names its team.
+    Roles,
+    /// A user for each stream. All have one role, whose policy names its reader.
+    Readers,
+}
+
+impl Callers {
+    /// Makes the callers, and returns their tokens. Caller `n` is shown the events of team `n % count`.
+    async fn make(self, admin: &Side, teams: &Teams, streams: usize) -> Vec<String> {
+        let reads = |policy: Value| json!([{ "resource": "task", "actions": ["read"], "where": policy }]);
+        match self {
+            Callers::Roles => {
+                let mut tokens = Vec::with_capacity(teams.count);
+                for team in 0..teams.count {
+                    let member = user_with(admin, &format!("team{team}"), &reads(tasks_of(team))).await;
+                    tokens.push(member.token.unwrap());
+                }
+                tokens
+            }
+            Callers::Readers => {
+                Teams::allow_members(admin).await;
+                admin.post("/api/v1/roles", &json!({ "name": READER, "permissions": reads(tasks_of_reader()) })).await;
+                let (tokens, ids): (Vec<String>, Vec<String>) = users_of(admin, READER, streams).await.into_iter().unzip();
+                teams.add_members(admin, &ids).await;
+                eprintln!("  {} readers signed up", tokens.len());
+                tokens
+            }
+        }
     }
+
+    /// The name of the database.
+    fn database(self) -> &'static str {
+        match self {
+            Callers::Roles => "streams_of_roles",
+            Callers::Readers => "streams_of_readers",
+        }
+    }
+
+    /// How many looks into the table of projects there should be.
+    fn looks(self) -> &'static str {
+        match self {
+            Callers::Roles => "two for each decision",
+            Callers::Readers => "at least one for each reader",
+        }
+    }
+
+    fn title(self, options: &Options, streams: usize) -> String {
+        let (streams, roles, interval) = (grouped(streams as f64), options.roles, options.interval_ms);
+        match self {
+            Callers::Roles => {
+                format!("{streams} streams of {roles} roles with a policy through a relation, an event each {interval} ms")
+            }
+            Callers::Readers => {
+                format!(
+                    "{streams} readers with a stream each, whose policy names them, an event for one in {roles} each {interval} ms"
+                )
+            }
+        }
+    }
+}
+
+pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, callers: Callers, streams: usize) -> (String, Table) {
+    raise_descriptors(streams as u64 + DESCRIPTORS_BESIDE);
+    let mut subject = Subject::start(&options.shared.binary, cluster, callers.database(), &LIMITS).await;
+    let teams = Teams::make(&subject.side, options.roles).await;
+    let tokens = callers.make(&subject.side, &teams, streams).await;
     // The server restarts, because hashing passwords has left memory that does not belong to the streams.
     subject.stop();
     subject.start_again();
@@ -112,7 +176,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
     ];
     if let Some((of_events, of_warm)) = used.project_scans.zip(warm.project_scans) {
         let reads = of_events / events - of_warm / WARM as f64;
-        rows.push(line("looks into the table of projects an event, two for each decision", format!("{reads:.1}")));
+        rows.push(line(&format!("looks into the table of projects an event, {}", callers.looks()), format!("{reads:.1}")));
     }
     if let Some((of_events, of_idle)) = used.transactions.zip(idle.transactions) {
         rows.push(line(
@@ -121,13 +185,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>, stream
         ));
         rows.push(line("transactions of idle streams a second", format!("{:.1}", of_idle / idle_for.as_secs_f64())));
     }
-    let title = format!(
-        "{} streams of {} roles with a policy through a relation, an event each {} ms",
-        grouped(streams as f64),
-        options.roles,
-        options.interval_ms
-    );
-    (title, Table { head: vec!["", "measured"], rows })
+    (callers.title(options, streams), Table { head: vec!["", "measured"], rows })
 }
 
 /// The processor time of the server in milliseconds. If its database is Postgres, also the transactions, and how often rows of

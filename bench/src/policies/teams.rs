@@ -29,6 +29,23 @@ impl Teams {
         Teams { count, projects }
     }
 
+    /// Lets projects have members, which [`tasks_of_reader`] tests.
+    pub(super) async fn allow_members(admin: &Side) {
+        let relationship = json!({ "name": "members", "kind": "many_to_many", "source": "project", "target": "users" });
+        admin.post("/api/v1/relationships", &relationship).await;
+    }
+
+    /// Makes users members of [`Teams::project_of_team`]. User `n` belongs to team `n % count`.
+    pub(super) async fn add_members(&self, admin: &Side, users: &[String]) {
+        for team in 0..self.count {
+            let members: Vec<&String> = users.iter().skip(team).step_by(self.count).collect();
+            for ids in members.chunks(BULK_RECORDS as usize) {
+                let path = format!("{}/{}/links/members", admin.projects, self.project_of_team(team));
+                admin.post(&path, &json!({ "ids": ids })).await;
+            }
+        }
+    }
+
     /// The project of a task, and the number of its team. They are the same in each run, and tasks of one team are not neighbors.
     pub(super) fn project_of(&self, task: u32) -> (Uuid, usize) {
         let place = (task.wrapping_mul(0x9E37_79B1) >> 8) as usize % self.projects.len();
@@ -48,4 +65,9 @@ fn name(team: usize) -> String {
 /// The policy of a team: tasks of its projects.
 pub(super) fn tasks_of(team: usize) -> Value {
     json!({ "project": { "team": name(team) } })
+}
+
+/// The policy that names its reader: tasks of the projects of which the reader is a member.
+pub(super) fn tasks_of_reader() -> Value {
+    json!({ "project": { "members": { "some": { "id": "$user.id" } } } })
 }
