@@ -409,6 +409,71 @@ fn each_condition_on_related_rows_is_personal_by_itself() {
 }
 
 #[test]
+fn conditions_that_differ_only_in_their_values_have_one_form() {
+    let form = |text: &str| task(text).expect(text).form();
+    for (one, other) in [
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":"$user.id"}}"#),
+        (r#"{"project.owner.name":{"gt":"a"}}"#, r#"{"project.owner.name":{"gt":"B"}}"#),
+        (r#"{"_not":{"parent":{"count":{"gt":1}}}}"#, r#"{"_not":{"parent":{"count":{"gt":2}}}}"#),
+        (r#"{"helpers":{"none":{"name":"a"}},"title":"x"}"#, r#"{"helpers":{"none":{"name":"b"}},"title":""}"#),
+        (r#"{"parent":{"amount":1.5,"due":"2026-01-01"}}"#, r#"{"parent":{"amount":-3,"due":"1969-12-31"}}"#),
+        (r#"{"parent":{"amount":{"gt":1.255}}}"#, r#"{"parent":{"amount":{"gt":1.25}}}"#),
+        (r#"{"parent":{"title":{"is_null":true}}}"#, r#"{"parent":{"title":null}}"#),
+    ] {
+        assert!(form(one).is_some(), "{one}");
+        assert_eq!(form(one), form(other), "{one} {other}");
+        assert_eq!(hash_of(&form(one)), hash_of(&form(other)), "{one} {other}");
+    }
+    for (one, other) in [
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":{"neq":"a"}}}"#),
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"created_by":"a"}}"#),
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"owner":{"name":"a"}}}"#),
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":null}}"#),
+        (r#"{"helpers":{"some":{"name":"a"}}}"#, r#"{"helpers":{"none":{"name":"a"}}}"#),
+        (r#"{"helpers":{"some":{"name":"a"}}}"#, r#"{"helpers":{"every":{"name":"a"}}}"#),
+        (r#"{"project":{"name":"a"}}"#, r#"{"project":{"name":"a"},"title":"x"}"#),
+        (r#"{"parent":{"title":"a","count":1}}"#, r#"{"parent":{"_or":[{"title":"a"},{"count":1}]}}"#),
+    ] {
+        assert!(form(one).is_some() && form(other).is_some(), "{one} {other}");
+        assert_ne!(form(one), form(other), "{one} {other}");
+    }
+    // The number of values in a list is a part of the SQL, and a search through texts is a scan.
+    for text in [
+        r#"{"project":{"name":{"in":["a"]}}}"#,
+        r#"{"project":{"name":{"nin":"$user.roles"}}}"#,
+        r#"{"helpers":{"some":{"_or":[{"name":"a"},{"name":{"like":"a"}}]}}}"#,
+        r#"{"helpers":{"some":{"name":{"ilike":"a"}}}}"#,
+    ] {
+        assert_eq!(form(text), None, "{text}");
+    }
+}
+
+#[test]
+fn conditions_with_one_form_have_one_statement() {
+    let registry = registry();
+    let object = registry.object("task").expect("an object");
+    let row: Image = object.columns.iter().map(|_| Value::Null).collect();
+    let mut known: Vec<(Condition, [String; 2])> = Vec::new();
+    let mut met = 0;
+    for_a_while(|input| {
+        let text = json!({ "helpers": { "some": random(input, "person", 2)? } }).to_string();
+        let Ok(condition) = read_on(&registry, "task", &text) else { return Ok(false) };
+        let left = condition.left_for(&row);
+        let Some(form) = left.form().filter(|form| !form.is_true() && !form.is_false()) else { return Ok(false) };
+        let statements = [Dialect::Sqlite, Dialect::Postgres].map(|dialect| sql::image_meets(dialect, object, &left, &row).sql);
+        match known.iter().find(|(other, _)| *other == form) {
+            Some((_, others)) => {
+                met += 1;
+                assert_eq!(statements, *others, "{text}");
+            }
+            None => known.push((form, statements)),
+        }
+        Ok(true)
+    });
+    assert!(met > 0, "no two conditions have one form");
+}
+
+#[test]
 fn the_documentation_has_every_limit() {
     let rows = blockbase_schema::table_rows(include_str!("../../../../docs/filter.md"), "| limit of a condition |");
     let wanted = [
