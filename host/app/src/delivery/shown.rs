@@ -9,18 +9,21 @@
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
 //! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
-//! two seconds after it or later. If a condition on related rows names the reader, these rows are read once for each reader. If
-//! it names the present moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there
-//! are other streams.
+//! two seconds after it or later. If a condition on related rows names the reader, each reader asks for other rows. If it names
+//! the present moment, each stream does. Other conditions of the same reader are still shared, if there are other streams.
+//!
+//! Such questions of several streams have the same form, and one statement answers many of them ([`asked_together`]). A condition
+//! with a list, with a search through texts or with many values has a statement of its own.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
+//! [`asked_together`]: crate::state::asked_together
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use blockbase_query::condition::{Image, image};
-use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
+use blockbase_query::condition::image;
+use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
@@ -31,7 +34,9 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
+use crate::delivery::asked_rows::{AskedRows, answer};
 use crate::records::read::record_id;
+use crate::state::asked_together::Kind;
 use crate::state::event_decisions::{Answer, EventWait, ImageQuestion, SharedDecision, is_new, others_may_ask};
 
 /// The decision before a payload is read.
@@ -231,13 +236,6 @@ impl LinkRows {
     fn lookups(&self) -> impl Iterator<Item = &Lookup> {
         self.record.iter().chain(&self.targets)
     }
-}
-
-/// The related rows that a read asks for: those by which an image of the object's record meets the condition.
-struct AskedRows {
-    object: Arc<Object>,
-    condition: Condition,
-    image: Arc<Image>,
 }
 
 /// A caller who looks at an event.
@@ -487,7 +485,13 @@ impl<'a> Onlooker<'a> {
             return Ok(condition.is_true());
         }
         let image = Arc::new(image);
-        let asks = |condition: Condition| AskedRows { object: Arc::clone(object), condition, image: Arc::clone(&image) };
+        let asks = |condition: Condition| AskedRows {
+            name,
+            object: Arc::clone(object),
+            condition: Arc::new(condition),
+            image: Arc::clone(&image),
+            is_alone: AtomicBool::new(false),
+        };
         if let Some((common, decisive)) = condition.common_part()
             && let Some(shared) = self.shared_decision(registry.version, name, &common, decisive.is_some())
         {
@@ -524,6 +528,14 @@ impl<'a> Onlooker<'a> {
         shared: &Arc<SharedDecision>,
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
+        if let Some(kind) = self.kind_of_question(registry.version, shared, asked) {
+            // This question does not begin without a place. If this stream ends, that says nothing about the cost of the read.
+            let Some(asking) = shared.ask(true, self.wait.alone_from) else { return Ok(None) };
+            if let Some(meets) = self.asked_together(registry.version, kind, asked).await? {
+                return asking.answered(Ok(meets)).map(Some);
+            }
+            asked.is_alone.store(true, Ordering::Relaxed);
+        }
         let needs_place = asked.condition.reads_texts() || shared.needs_place(self.wait.alone_from);
         let cost = if needs_place { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
@@ -536,13 +548,35 @@ impl<'a> Onlooker<'a> {
                 let has_place = has_place.swap(true, Ordering::Relaxed);
                 Box::pin(async move {
                     let Some(asking) = shared.ask(has_place, alone_from) else { return Ok(None) };
-                    let AskedRows { object, condition, image } = &*asked;
-                    let statement = sql::image_meets(connection.dialect(), object, condition, image);
-                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object));
-                    asking.answered(rows.map(|rows| !rows.is_empty())).map(Some)
+                    let met = asked.meet(connection, std::slice::from_ref(&asked.condition)).await;
+                    asking.answered(met.map(|met| met == [true])).map(Some)
                 })
             })
             .await
+    }
+
+    /// The kind of a question that one statement can answer together with those of other streams. `None` if this stream asks by
+    /// itself.
+    fn kind_of_question(&self, schema: i64, shared: &SharedDecision, asked: &AskedRows) -> Option<Kind> {
+        let event = self.live?;
+        let is_alone = self.wait.is_over() || asked.is_alone.load(Ordering::Relaxed) || shared.needs_place(self.wait.alone_from);
+        // Streams share a question that names no reader, so no other stream asks another one of its form.
+        if is_alone || !asked.condition.is_personal() || self.app.streams_open_and_max().0 <= 1 {
+            return None;
+        }
+        Kind::about(event.seq, asked.name, schema, asked.object.id, &asked.condition)
+    }
+
+    /// Asks together with other streams whether a record's image meets a condition. `None` if this stream has to ask by itself.
+    async fn asked_together(&self, schema: i64, kind: Kind, asked: &Arc<AskedRows>) -> Result<Option<bool>> {
+        let (condition, owner) = (Arc::clone(&asked.condition), self.caller.quota_owner().clone());
+        let (reply, asker) = self.app.feed().asked_together().add(kind, condition, owner);
+        if let Some(asker) = asker {
+            let (app, asked) = (self.app.itself()?, Arc::clone(asked));
+            // This task goes on for others if this stream ends.
+            tokio::spawn(asker.run(move |batch| answer(Arc::clone(&app), schema, Arc::clone(&asked), batch)));
+        }
+        Ok(reply.until(self.wait.alone_from).await)
     }
 
     /// The decision that other streams share. `None` if the event is not new, or if the condition is too large. A decision about

@@ -3,7 +3,8 @@
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
 //! related rows, each decision reads the database. So one stream reads, and the others use its result. Every such read begins
 //! after the commit of the event, so a related row that was deleted before the event does not count. If a condition names its
-//! reader, only the streams of this reader share its decisions.
+//! reader, only the streams of this reader share its decisions. The questions of several readers can be asked by one statement
+//! ([`asked_together`](crate::state::asked_together)).
 //!
 //! The streams take turns. While the statement of one stream runs, the others wait for it. If there is no answer after
 //! [`ASKED_MAX`], the next stream in the queue runs the statement too. The first answer counts for all. So if all callers have
@@ -103,7 +104,8 @@ impl EventWait {
         *left = left.saturating_sub(waited);
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the stream waits for nobody any more.
+    pub(crate) fn is_over(&self) -> bool {
         Instant::now() >= self.alone_from
     }
 }
