@@ -529,7 +529,7 @@ impl<'a> Onlooker<'a> {
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
         if let Some(kind) = self.kind_of_question(registry.version, shared, asked) {
-            // This question does not begin without a place. If this stream ends, that says nothing about the cost of the read.
+            // It counts as a read with a place: if this stream ends meanwhile, that says nothing about the cost of the read.
             let Some(asking) = shared.ask(true, self.wait.alone_from) else { return Ok(None) };
             if let Some(meets) = self.asked_together(registry.version, kind, asked).await? {
                 return asking.answered(Ok(meets)).map(Some);

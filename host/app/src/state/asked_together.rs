@@ -165,7 +165,8 @@ impl Asker {
         }
     }
 
-    /// A batch for the share of the owner who has waited longest, of those whose shares were not tried yet. `None` if there is none.
+    /// A batch for the share of the owner who has waited longest, of those whose shares were not tried yet. `None` if there is no
+    /// such owner.
     fn next_batch(&mut self) -> Option<Batch> {
         if self.has_ended {
             return None;

@@ -8,6 +8,7 @@ mod fields;
 mod given;
 mod plans;
 mod schema;
+mod together;
 mod users;
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
