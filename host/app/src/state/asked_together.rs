@@ -59,7 +59,7 @@ impl Kind {
     }
 }
 
-/// The questions that wait for a statement.
+/// The questions that wait for a statement. An open stream has at most one of them, and takes it away when it ends.
 #[derive(Default)]
 pub(crate) struct AskedTogether(Mutex<Waiting>);
 
