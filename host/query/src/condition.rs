@@ -23,7 +23,6 @@
 //! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`]
 //! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
 
-mod form;
 mod memory;
 mod named_quantifier;
 mod print;

@@ -115,15 +115,7 @@ impl App {
     /// # Errors
     /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
     pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
-        self.scan_permit_of(caller.quota_owner.clone())
-    }
-
-    /// Does the same for the owner of a share.
-    ///
-    /// # Errors
-    /// Those of [`App::scan_permit`].
-    pub(crate) fn scan_permit_of(&self, owner: QuotaOwner) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
-        let (places, bytes) = (Arc::clone(&self.scans), Arc::clone(&self.response_bytes));
+        let (places, bytes, owner) = (Arc::clone(&self.scans), Arc::clone(&self.response_bytes), caller.quota_owner.clone());
         async move {
             if owner.is_service() {
                 return Ok(ScanPermit(None));

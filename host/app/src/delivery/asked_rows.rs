@@ -1,13 +1,11 @@
 //! The reads of related rows that decide about an image of an event.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use blockbase_query::condition::Image;
 use blockbase_query::{Condition, sql};
 use blockbase_schema::{Error, Object, Result};
 use blockbase_store::{Connection, Cost, Read};
-use futures_util::FutureExt;
 
 use crate::App;
 use crate::access::quota::InTurnOf;
@@ -20,8 +18,6 @@ pub(crate) struct AskedRows {
     pub(crate) object: Arc<Object>,
     pub(crate) condition: Arc<Condition>,
     pub(crate) image: Arc<Image>,
-    /// Whether the stream asks by itself from now on, because a statement with the questions of several streams did not answer.
-    pub(crate) is_alone: AtomicBool,
 }
 
 impl AskedRows {
@@ -41,31 +37,26 @@ impl AskedRows {
             return Ok(vec![!rows.is_empty()]);
         }
         let row = rows.first().ok_or_else(|| Error::internal("a statement with several questions gave no row"))?;
-        // The columns after these repeat the last question.
         (0..conditions.len()).map(|place| row.boolean(place).map_err(Error::from)).collect()
     }
 }
 
-/// Answers a batch of questions about one image. If the read fails, it answers none of them.
+/// Whether the image meets each condition of a batch. The batch belongs to several callers, so none of them is checked on the
+/// connection.
 ///
-/// A read that turns out to be a scan goes on only if the owner of the share has a free place for it. It does not wait for one,
-/// because all streams of the batch would wait too.
-pub(crate) async fn answer(app: Arc<App>, schema: i64, asked: Arc<AskedRows>, batch: Batch) {
-    let owner = batch.owner().clone();
-    let place = app.scan_permit_of(owner.clone());
-    let place_at_once = async move { place.now_or_never().unwrap_or_else(|| Err(Error::busy("No place for a scan is free."))) };
+/// # Errors
+/// If the database does not answer, and if the read turns out to be a scan: it gets no place for that.
+pub(crate) async fn answers(app: Arc<App>, schema: i64, asked: Arc<AskedRows>, batch: Arc<Batch>) -> Result<Vec<bool>> {
+    let owner = InTurnOf(batch.owner.clone());
     let read = Read { schema, cost: Cost::Unknown, tables_of_one_moment: None };
-    let batch = Arc::new(batch);
-    let of_read = Arc::clone(&batch);
-    let met = app.store.read_metered(InTurnOf(owner), read, place_at_once, move |connection| {
-        let (asked, batch) = (Arc::clone(&asked), Arc::clone(&of_read));
-        Box::pin(async move {
-            let conditions = batch.conditions();
-            asked.meet(connection, &conditions).await
-        })
+    let no_place = std::future::ready(Err::<(), Error>(Error::busy("A statement for several streams is no scan.")));
+    let met = app.store.read_metered(owner, read, no_place, move |connection| {
+        let (asked, batch) = (Arc::clone(&asked), Arc::clone(&batch));
+        Box::pin(async move { asked.meet(connection, &batch.begin()).await })
     });
-    match met.await {
-        Ok(met) => batch.answer(&met),
-        Err(error) => tracing::debug!(error.cause = %error, "one statement did not answer several streams; each asks by itself"),
+    let met = met.await;
+    if let Err(error) = &met {
+        tracing::debug!(error.cause = %error, "one statement did not answer several streams; each asks by itself");
     }
+    met
 }

@@ -12,8 +12,8 @@
 //! two seconds after it or later. If a condition on related rows names the reader, each reader asks for other rows. If it names
 //! the present moment, each stream does. Other conditions of the same reader are still shared, if there are other streams.
 //!
-//! Such questions of several streams have the same form, and one statement answers many of them ([`asked_together`]). A condition
-//! with a list, with a search through texts or with many values has a statement of its own.
+//! The SQL of such questions differs only in its values, so one statement can answer those of several streams
+//! ([`asked_together`]). A question with a search through texts, with many values or with long SQL has a statement of its own.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
 //! [`asked_together`]: crate::state::asked_together
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockbase_query::condition::image;
-use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen};
+use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
@@ -34,9 +34,9 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
-use crate::delivery::asked_rows::{AskedRows, answer};
+use crate::delivery::asked_rows::{AskedRows, answers};
 use crate::records::read::record_id;
-use crate::state::asked_together::Kind;
+use crate::state::asked_together::{Kind, Reply};
 use crate::state::event_decisions::{Answer, EventWait, ImageQuestion, SharedDecision, is_new, others_may_ask};
 
 /// The decision before a payload is read.
@@ -248,6 +248,8 @@ struct Onlooker<'a> {
     live: Option<&'a CommittedEvent>,
     /// How long the caller may still wait for the streams of others.
     wait: EventWait,
+    /// Whether the caller asks by itself from now on, because a statement with the questions of several streams did not answer.
+    asks_alone: AtomicBool,
     /// The time for conditions, in milliseconds since the epoch. With the same time, the same grants give equal scopes.
     now: i64,
 }
@@ -255,7 +257,8 @@ struct Onlooker<'a> {
 impl<'a> Onlooker<'a> {
     /// An onlooker without a permit, at an event that was published before.
     fn new(app: &'a App, caller: &'a Caller) -> Onlooker<'a> {
-        Onlooker { app, caller, permit: None, live: None, wait: EventWait::default(), now: app.now() }
+        let (wait, asks_alone) = (EventWait::default(), AtomicBool::new(false));
+        Onlooker { app, caller, permit: None, live: None, wait, asks_alone, now: app.now() }
     }
 
     fn grant_context<'r>(&'r self, registry: &'r Registry) -> GrantContext<'r> {
@@ -490,7 +493,6 @@ impl<'a> Onlooker<'a> {
             object: Arc::clone(object),
             condition: Arc::new(condition),
             image: Arc::clone(&image),
-            is_alone: AtomicBool::new(false),
         };
         if let Some((common, decisive)) = condition.common_part()
             && let Some(shared) = self.shared_decision(registry.version, name, &common, decisive.is_some())
@@ -528,13 +530,11 @@ impl<'a> Onlooker<'a> {
         shared: &Arc<SharedDecision>,
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
-        if let Some(kind) = self.kind_of_question(registry.version, shared, asked) {
-            // It counts as a read with a place: if this stream ends meanwhile, that says nothing about the cost of the read.
-            let Some(asking) = shared.ask(true, self.wait.alone_from) else { return Ok(None) };
-            if let Some(meets) = self.asked_together(registry.version, kind, asked).await? {
-                return asking.answered(Ok(meets)).map(Some);
+        if let Some(reply) = self.ask_together(registry.version, shared, asked)? {
+            if let Ok(Ok(answer)) = tokio::time::timeout_at(self.wait.alone_from.into(), reply).await {
+                return Ok(answer);
             }
-            asked.is_alone.store(true, Ordering::Relaxed);
+            self.asks_alone.store(true, Ordering::Relaxed);
         }
         let needs_place = asked.condition.reads_texts() || shared.needs_place(self.wait.alone_from);
         let cost = if needs_place { Cost::Scan } else { Cost::Unknown };
@@ -555,28 +555,26 @@ impl<'a> Onlooker<'a> {
             .await
     }
 
-    /// The kind of a question that one statement can answer together with those of other streams. `None` if this stream asks by
-    /// itself.
-    fn kind_of_question(&self, schema: i64, shared: &SharedDecision, asked: &AskedRows) -> Option<Kind> {
-        let event = self.live?;
-        let is_alone = self.wait.is_over() || asked.is_alone.load(Ordering::Relaxed) || shared.needs_place(self.wait.alone_from);
-        // Streams share a question that names no reader, so no other stream asks another one of its form.
-        if is_alone || !asked.condition.is_personal() || self.app.streams_open_and_max().0 <= 1 {
-            return None;
-        }
-        Kind::about(event.seq, asked.name, schema, asked.object.id, &asked.condition)
-    }
-
     /// Asks together with other streams whether a record's image meets a condition. `None` if this stream has to ask by itself.
-    async fn asked_together(&self, schema: i64, kind: Kind, asked: &Arc<AskedRows>) -> Result<Option<bool>> {
-        let (condition, owner) = (Arc::clone(&asked.condition), self.caller.quota_owner().clone());
-        let (reply, asker) = self.app.feed().asked_together().add(kind, condition, owner);
+    fn ask_together(&self, schema: i64, shared: &Arc<SharedDecision>, asked: &Arc<AskedRows>) -> Result<Option<Reply>> {
+        let (Some(event), condition) = (self.live, &asked.condition) else { return Ok(None) };
+        let (alone_from, owner) = (self.wait.alone_from, self.caller.quota_owner().clone());
+        let asks_alone = self.asks_alone.load(Ordering::Relaxed) || self.wait.is_over() || shared.needs_place(alone_from);
+        // Streams share a question that names no reader, so no other stream asks another one of its kind.
+        if asks_alone || !condition.is_personal() || condition.reads_texts() || self.app.streams_open_and_max().0 <= 1 {
+            return Ok(None);
+        }
+        let statement = sql::image_meets(self.app.store.dialect(), &asked.object, condition, &asked.image);
+        let Some(kind) = Kind::of(event.seq, asked.name, schema, statement) else { return Ok(None) };
+        let together = self.app.feed().asked_together();
+        let added = together.add(kind, owner, Arc::clone(condition), Arc::clone(shared), alone_from);
+        let Some((reply, asker)) = added else { return Ok(None) };
         if let Some(asker) = asker {
             let (app, asked) = (self.app.itself()?, Arc::clone(asked));
             // This task goes on for others if this stream ends.
-            tokio::spawn(asker.run(move |batch| answer(Arc::clone(&app), schema, Arc::clone(&asked), batch)));
+            tokio::spawn(asker.run(move |batch| answers(Arc::clone(&app), schema, Arc::clone(&asked), batch)));
         }
-        Ok(reply.until(self.wait.alone_from).await)
+        Ok(Some(reply))
     }
 
     /// The decision that other streams share. `None` if the event is not new, or if the condition is too large. A decision about

@@ -444,18 +444,14 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
 
 /// Returns one row, with a boolean for each of several conditions: whether the image of a record meets it, as in [`image_meets`].
 /// There is at least one condition.
-///
-/// The number of columns is a power of two. If there are fewer conditions, the last one is in the remaining columns too. So the
-/// number of different statements stays small, and connections keep them prepared.
 pub fn image_meets_each(dialect: Dialect, object: &Object, conditions: &[Arc<Condition>], image: &[Value]) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let source = image_source(&mut writer, object, conditions.iter().map(|condition| &**condition), image);
     writer.judges_image = true;
     let place = Place::qualified(object);
-    let last = conditions.last().into_iter().cycle();
-    let columns = conditions.iter().chain(last).take(conditions.len().next_power_of_two());
     // A test of a null value is unknown. Here it counts as false, as in WHERE.
-    let tests: Vec<String> = columns.map(|condition| format!("({}) IS TRUE", writer.condition(&place, condition))).collect();
+    let tests = conditions.iter().map(|condition| format!("({}) IS TRUE", writer.condition(&place, condition)));
+    let tests: Vec<String> = tests.collect();
     writer.sql.push_str(&format!("SELECT {} FROM {source}", tests.join(", ")));
     writer.finish()
 }

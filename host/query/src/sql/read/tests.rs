@@ -137,7 +137,7 @@ fn one_statement_has_the_test_of_each_of_several_questions() {
         let test =
             test.replace(&dialect.placeholder(3), "VALUE").replace("svc_related_1", "TESTED").replace("svc_related_2", "LED");
         assert!(["VALUE", "TESTED", "LED"].iter().all(|part| test.contains(part)), "{test}");
-        for (questions, columns) in [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (63, 64), (64, 64)] {
+        for questions in [1, 2, 3, 64] {
             let conditions: Vec<Arc<Condition>> = (0..questions).map(|number| of_state(&number.to_string())).collect();
             let statement = sql::image_meets_each(dialect, task, &conditions, &image);
             let of_column = |column: usize| {
@@ -145,10 +145,9 @@ fn one_statement_has_the_test_of_each_of_several_questions() {
                 let [tested, led] = [1, 2].map(|table| format!("svc_related_{}", 2 * column + table));
                 format!("({}) IS TRUE", test.replace("VALUE", &value).replace("TESTED", &tested).replace("LED", &led))
             };
-            let tests: Vec<String> = (0..columns).map(of_column).collect();
+            let tests: Vec<String> = (0..questions).map(of_column).collect();
             assert_eq!(statement.sql, head.replace("SELECT 1 FROM", &format!("SELECT {} FROM", tests.join(", "))), "{questions}");
-            // The last question is repeated.
-            let values = (0..columns).map(|column| Param::Text(Some(column.min(questions - 1).to_string())));
+            let values = (0..questions).map(|question| Param::Text(Some(question.to_string())));
             let expected: Vec<Param> = [Param::Uuid(None), Param::Uuid(None)].into_iter().chain(values).collect();
             assert_eq!(statement.params, expected, "{questions}");
         }
@@ -170,8 +169,8 @@ fn questions_about_own_links_bind_the_image_once() {
         .collect();
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
         let text = bound(dialect, sql::image_meets_each(dialect, task, &conditions, &image));
-        assert_eq!((text.matches(") IS TRUE").count(), text.matches(r#" AS "project_id""#).count()), (4, 1), "{text}");
-        // Two values for each of four columns, and two cells of the image.
-        assert!(text.contains(&dialect.placeholder(10)) && !text.contains(&dialect.placeholder(11)), "{text}");
+        assert_eq!((text.matches(") IS TRUE").count(), text.matches(r#" AS "project_id""#).count()), (3, 1), "{text}");
+        // Two values for each of three columns, and two cells of the image.
+        assert!(text.contains(&dialect.placeholder(8)) && !text.contains(&dialect.placeholder(9)), "{text}");
     }
 }
