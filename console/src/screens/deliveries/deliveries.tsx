@@ -78,6 +78,9 @@ const PAGE = 100;
 /** The maximum number of lists of one page. After these, the page can be short. */
 const LISTS_MAX = 5;
 
+const ledgerList = (filter: LedgerFilter, { before, offset }: LedgerStart, signal: AbortSignal) =>
+  ok(api.GET("/api/v1/events/deliveries", { params: { query: { ...parametersOf(filter), before, limit: PAGE, offset } }, signal }));
+
 /**
  * A page of deliveries, and the start of the next one. Without it, there are no more. If the server stops looking before the page is full, this
  * goes on with the next list.
@@ -86,10 +89,9 @@ export async function ledgerPage(filter: LedgerFilter, start: LedgerStart, signa
   const rows: Delivery[] = [];
   let next: LedgerStart | undefined = start;
   for (let lists = 0; lists < LISTS_MAX && next !== undefined && rows.length < PAGE; lists++) {
-    const { before, offset }: LedgerStart = next;
-    const { data, pagination } = await ok(api.GET("/api/v1/events/deliveries", { params: { query: { ...parametersOf(filter), before, limit: PAGE, offset } }, signal }));
+    const { data, pagination } = await ledgerList(filter, next, signal);
     rows.push(...data);
-    if (data.length === PAGE) next = { before, offset: offset + PAGE };
+    if (data.length === PAGE) next = { before: next.before, offset: next.offset + PAGE };
     else next = pagination.before === undefined ? undefined : { before: pagination.before, offset: 0 };
   }
   return { rows, next };

@@ -26,8 +26,8 @@ use tokio::sync::{SetOnce, oneshot};
 use crate::state::event_decisions::{Answer, Asking, SharedDecision, TURNS_WAIT};
 
 /// The maximum number of questions that one statement answers. It is a power of two.
-const QUESTIONS_MAX: usize = 64;
-/// The maximum number of values that one question binds. So a statement binds about a thousand at most. Both engines take more than
+const QUESTIONS_MAX: usize = 32;
+/// The maximum number of values that one question binds. So a statement binds about 500 at most. Both engines take more than
 /// 30,000.
 const PARAMS_MAX: usize = 16;
 /// The maximum number of bytes in the SQL of one question. SQLite takes a million for a statement.
@@ -76,7 +76,7 @@ struct Question {
 
 /// The questions that wait for a statement, and what had trouble.
 pub(crate) struct AskedTogether {
-    /// How long questions wait while no statement of their kind runs, and for how long streams ask by themselves after that.
+    /// How long questions wait for a statement to begin while none of their kind runs, and for how long streams ask by themselves after that.
     wait: Duration,
     alone_for: Duration,
     asked: Mutex<Asked>,
@@ -112,7 +112,7 @@ impl AskedTogether {
         let (reply, answer) = oneshot::channel();
         let question = Question { condition, owner, decision, alone_from, reply };
         let mut asked = self.asked.lock();
-        if asked.schema != kind.schema {
+        if asked.schema < kind.schema {
             asked.schema = kind.schema;
             asked.alone.clear();
         }
@@ -156,10 +156,13 @@ impl AskedTogether {
     fn leave_alone(&self, kind: &Kind) {
         let mut asked = self.asked.lock();
         let waiting = asked.waiting.remove(kind);
-        if asked.alone.len() == ALONE_MAX {
-            asked.alone.clear();
+        // A statement of an older version may have failed because of the change of the schema.
+        if asked.schema == kind.schema {
+            if asked.alone.len() == ALONE_MAX {
+                asked.alone.clear();
+            }
+            asked.alone.insert(Arc::clone(&kind.sql), Instant::now() + self.alone_for);
         }
-        asked.alone.insert(Arc::clone(&kind.sql), Instant::now() + self.alone_for);
         drop(asked);
         drop(waiting);
     }
@@ -170,8 +173,7 @@ impl AskedTogether {
 pub(crate) struct Asker {
     together: Arc<AskedTogether>,
     kind: Arc<Kind>,
-    /// How long its statements may still wait until they begin, all together. So no question waits longer than that for a
-    /// connection.
+    /// How long each of its statements may wait until it begins.
     wait: Duration,
     has_ended: bool,
 }
@@ -187,7 +189,6 @@ impl Asker {
             // Other streams that are ready ask first, so that the statement answers their questions too.
             tokio::task::yield_now().await;
             let Some(batch) = self.next_batch() else { return };
-            let since = Instant::now();
             let met = tokio::select! {
                 biased;
                 met = ask(Arc::clone(&batch)) => met,
@@ -195,17 +196,19 @@ impl Asker {
                 () = batch.is_needless() => continue,
             };
             let Ok(met) = met else { return };
-            let waited = batch.begun.get().map_or(Duration::ZERO, |begun| begun.duration_since(since));
-            self.wait = self.wait.saturating_sub(waited);
             batch.answer(&met);
         }
     }
 
-    /// A batch in the share of the caller who has waited longest. `None` if no question waits. The next question then has another
-    /// asker.
+    /// A batch in the share of the caller who has waited longest. `None` if no question waits, and the next question then has
+    /// another asker. It is also `None` if a stream gave up because the statements took too long, which is trouble.
     fn next_batch(&mut self) -> Option<Arc<Batch>> {
         let mut asked = self.together.asked.lock();
         let waiting = asked.waiting.get_mut(&self.kind)?;
+        let now = Instant::now();
+        if waiting.iter().any(|question| question.alone_from <= now && question.reply.is_closed()) {
+            return None;
+        }
         waiting.retain(|question| !question.reply.is_closed());
         let Some(owner) = waiting.front().map(|question| question.owner.clone()) else {
             asked.waiting.remove(&self.kind);
@@ -233,8 +236,8 @@ pub(crate) struct Batch {
     pub(crate) owner: QuotaOwner,
     /// The questions that the statement answers. Their streams count as asking the database.
     taken: Mutex<Vec<(Question, Asking)>>,
-    /// The time when the statement began.
-    begun: SetOnce<Instant>,
+    /// Is set when the statement begins.
+    begun: SetOnce<()>,
 }
 
 impl Batch {
@@ -243,7 +246,7 @@ impl Batch {
     pub(crate) fn begin(&self) -> Vec<Arc<Condition>> {
         let mut taken = self.taken.lock();
         taken.extend(self.together.take(&self.kind));
-        let _ = self.begun.set(Instant::now());
+        let _ = self.begun.set(());
         taken.iter().map(|(question, _)| Arc::clone(&question.condition)).collect()
     }
 
@@ -581,6 +584,21 @@ mod tests {
         run.abort();
         assert!(run.await.is_err());
         assert_eq!(answers(replies).await, [None; 3]);
+        assert_ended(&together, true);
+    }
+
+    #[tokio::test]
+    async fn each_stream_asks_by_itself_if_one_had_to_wait_too_long() {
+        let together = together();
+        let add = |value: &str, alone_from: Instant| {
+            let owner = QuotaOwner::User(value.into());
+            together.add(kind(1, SQL), owner, Arc::new(equal(value)), Arc::default(), alone_from).expect("a kind without trouble")
+        };
+        let (gone, asker) = add("yes 1", Instant::now());
+        let (reply, _) = add("yes 2", Instant::now() + LONG);
+        drop(gone);
+        asker.expect("an asker").run(|_| std::future::pending()).await;
+        assert_eq!(answers(vec![reply]).await, [None]);
         assert_ended(&together, true);
     }
 

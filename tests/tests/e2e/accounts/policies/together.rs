@@ -1,7 +1,7 @@
 //! Streams of readers whose policies name them: one statement decides for several readers, and each sees what their own policy
 //! shows.
 
-use blockbase_tests::{Admin, Engine, on_both_engines};
+use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
 
 use super::events::{Changes, Reads, TOPICS, recent, tracing_server};
@@ -153,52 +153,6 @@ on_both_engines! {
         drop(ended);
         let mut half = Round { changes: &mut changes, streams: &mut others, is_shown: &|place| is_member(2 * place) };
         half.until(Reads::are_together, |round| with_others(ROUNDS_MAX + round)).await;
-    }
-
-    async fn a_statement_with_several_questions_that_fails_hides_no_event(engine: Engine) {
-        const READERS: usize = 8;
-        let server = tracing_server(engine).await;
-        let admin = server.admin().await;
-        define(&admin).await;
-        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
-        role(&admin, "reader", json!([])).await;
-        give(&admin, &of_my_teams()).await;
-        let team = admin.make("team", json!({ "name": "one" })).await;
-        let task = admin.make("task", json!({ "title": "first", "team_id": team })).await;
-        let is_member = |number: usize| number % 2 == 1;
-        let mut streams = Vec::new();
-        for number in 0..READERS {
-            let (reader, id) = user(&admin, &format!("reader{number}"), Some("reader")).await;
-            if is_member(number) {
-                admin.make("member", json!({ "user_id": id, "team_id": team })).await;
-            }
-            streams.push(Stream::open(&reader, TOPICS).await);
-        }
-        // On Postgres, each statement is held for longer than one with several questions may run.
-        let held = match server.engine() {
-            Engine::Postgres => {
-                server.hold_reads("member").await.release().await;
-                1
-            }
-            // On SQLite, two questions about so many members take more steps than a statement with several questions may.
-            Engine::Sqlite => {
-                let member = json!({ "user_id": "somebody", "team_id": team });
-                for _ in 0..4 {
-                    let made = admin.post("/api/v1/data/member/bulk", json!({ "data": vec![&member; 1_000] })).await;
-                    assert_eq!(made.status, 201, "{}", made.text);
-                }
-                0
-            }
-        };
-        let costly = |round: usize| {
-            let none = nobody(5 + round).map(|id| json!({ "member_by_team": { "none": { "user_id": id } } }));
-            let mine = json!({ "member_by_team": { "some": { "user_id": "$user.id" } } });
-            json!({ "team": { "_and": none.chain([mine]).collect::<Vec<Value>>() } })
-        };
-        let mut changes = Changes { server: &server, admin: &admin, task: &task, count: 0, held };
-        let mut round = Round { changes: &mut changes, streams: &mut streams, is_shown: &is_member };
-        // Each reader has a question about each of two images. Those of the statement that fails are asked again.
-        round.until(|reads| reads.are_together() && reads.questions > 2 * READERS, costly).await;
     }
 }
 
