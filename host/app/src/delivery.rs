@@ -1,6 +1,5 @@
 //! Delivery of events to their receivers: subscriptions, webhooks, the live feed and streams.
 
-pub(crate) mod asked_rows;
 pub(crate) mod delivery_check;
 pub(crate) mod feed;
 pub(crate) mod ledger;

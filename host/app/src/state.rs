@@ -2,7 +2,6 @@
 
 pub(crate) mod activity;
 pub(crate) mod acts_later;
-pub(crate) mod asked_together;
 pub(crate) mod block_faults;
 pub(crate) mod block_types;
 pub(crate) mod block_usage;

@@ -20,8 +20,8 @@ pub use found::{
 pub use groups::{TINY, group_columns, groups};
 pub use param::{Param, Statement};
 pub use read::{
-    aggregate, candidates, export, get, get_many, get_many_bytes, ids, image_meets, image_meets_each, list, list_part, lock, met,
-    owners, part_has_rows, position_of, read_many, related, visible,
+    aggregate, candidates, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, met, owners,
+    part_has_rows, position_of, read_many, related, visible,
 };
 pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls,

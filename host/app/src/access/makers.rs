@@ -45,6 +45,7 @@ use crate::caller::identity::Identity;
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller};
 use crate::outbox::platform_event::Announcer;
+use crate::state::acts_later::StoredThing;
 
 /// The maximum number of keys between a thing and the user whose rights it has in the end. There can be several, because a key
 /// can make another key.
@@ -242,6 +243,27 @@ pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Resu
         chain.push(id);
     }
     Ok(chain)
+}
+
+/// A thing that sends events.
+pub(crate) trait SendsEvents: StoredThing {
+    /// Requires from a caller the rights that a change of the thing needs.
+    ///
+    /// # Errors
+    /// `forbidden`, which names the right that the caller lacks.
+    fn may_change(&self, caller: &Caller) -> Result<()>;
+
+    /// Requires the rights that a caller needs to become the maker of the thing. If somebody else made it, these are the rights for
+    /// a change: with fewer rights than its maker has, it would send less, and nobody would notice.
+    ///
+    /// # Errors
+    /// `forbidden`, which names the right that the caller lacks.
+    async fn may_adopt(&self, app: &App, connection: &mut Connection, caller: &Caller) -> Result<()> {
+        match has_made(connection, caller, &self.maker()).await? {
+            true => self.needs(app, caller),
+            false => self.may_change(caller),
+        }
+    }
 }
 
 /// Whether the caller made the things of `maker`: itself, or as a session with keys that act as this user and that this user made.

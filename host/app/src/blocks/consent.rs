@@ -294,6 +294,24 @@ impl App {
         Ok(())
     }
 
+    /// [`App::check_takeover`] of the installed block that a file with this digest would replace. The installed version replaces
+    /// nothing.
+    ///
+    /// # Errors
+    /// Those of [`App::check_takeover`].
+    pub(super) async fn check_replacement(
+        &self,
+        connection: &mut Connection,
+        caller: &Caller,
+        installed: &[BlockRow],
+        (next, digest): (&Manifest, &str),
+    ) -> Result<()> {
+        match installed.iter().find(|block| block.name == next.name && block.digest != digest) {
+            Some(block) => self.check_takeover(connection, caller, block, Some(next)).await,
+            None => Ok(()),
+        }
+    }
+
     /// Checks that the caller may become the maker of an installed block, by adopting it or by installing another version. From
     /// then on, its deliveries and its calls are judged by the rights of the caller. If somebody else made the block, it must not
     /// get fewer events or reach fewer rows for this reason, because nobody would notice.

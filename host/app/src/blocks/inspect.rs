@@ -166,12 +166,7 @@ impl App {
                 Box::pin(async move {
                     let installed = connection.blocks().await?;
                     let subscriptions = connection.subscriptions().await?;
-                    let replaced = installed.iter().find(|block| block.name == beside.name && block.digest != inspected);
-                    let takeover = match replaced {
-                        Some(block) => app.check_takeover(connection, &acting, block, Some(&beside)).await,
-                        None => Ok(()),
-                    };
-                    let takeover = match takeover {
+                    let takeover = match app.check_replacement(connection, &acting, &installed, (&beside, &inspected)).await {
                         // The check itself failed.
                         Err(error) if error.code != Code::Forbidden => return Err(error),
                         takeover => takeover,

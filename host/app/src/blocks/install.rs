@@ -153,8 +153,8 @@ impl App {
             None => self.stored_manifest(caller, manifest)?,
         };
         self.check_grantable(caller, &manifest)?;
-        if options.dry_run && same.is_none() {
-            self.check_takeover_now(caller, &manifest).await?;
+        if options.dry_run {
+            self.check_replacement_now(caller, &manifest, &digest).await?;
         }
         check_secrets(caller, &manifest, present.as_deref())?;
         if let Some(consent) = &options.consent {
@@ -252,14 +252,12 @@ impl App {
 
     /// Checks for a dry run that the caller may take over the block that this version would replace. An installation checks this
     /// in its transaction.
-    async fn check_takeover_now(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
-        let (app, acting, next) = (self.itself()?, caller.clone(), manifest.clone());
+    async fn check_replacement_now(&self, caller: &Caller, manifest: &Manifest, digest: &str) -> Result<()> {
+        let (app, acting, next) = (self.itself()?, caller.clone(), (manifest.clone(), digest.to_owned()));
         self.scan(caller, move |connection| {
             Box::pin(async move {
-                match connection.blocks().await?.into_iter().find(|block| block.name == next.name) {
-                    Some(block) => app.check_takeover(connection, &acting, &block, Some(&next)).await,
-                    None => Ok(()),
-                }
+                let installed = connection.blocks().await?;
+                app.check_replacement(connection, &acting, &installed, (&next.0, &next.1)).await
             })
         })
         .await

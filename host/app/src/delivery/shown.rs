@@ -9,20 +9,17 @@
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
 //! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
-//! two seconds after it or later. If a condition on related rows names the reader, each reader asks for other rows. If it names
-//! the present moment, each stream does. Other conditions of the same reader are still shared, if there are other streams.
-//!
-//! The SQL of such questions differs only in its values, so one statement can answer those of several streams
-//! ([`asked_together`]). A question with a search through texts, with many values or with long SQL has a statement of its own.
+//! two seconds after it or later. If a condition on related rows names the reader, these rows are read once for each reader. If
+//! it names the present moment, each stream reads them by itself. Other conditions of the same reader are still shared, if there
+//! are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
-//! [`asked_together`]: crate::state::asked_together
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use blockbase_query::condition::image;
+use blockbase_query::condition::{Image, image};
 use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
@@ -34,9 +31,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
-use crate::delivery::asked_rows::{AskedRows, answers};
 use crate::records::read::record_id;
-use crate::state::asked_together::{Kind, Reply};
 use crate::state::event_decisions::{Answer, EventWait, ImageQuestion, SharedDecision, is_new, others_may_ask};
 
 /// The decision before a payload is read.
@@ -243,6 +238,13 @@ impl LinkRows {
     }
 }
 
+/// The related rows that a read asks for: those by which an image of the object's record meets the condition.
+struct AskedRows {
+    object: Arc<Object>,
+    condition: Condition,
+    image: Arc<Image>,
+}
+
 /// A caller who looks at an event.
 struct Onlooker<'a> {
     app: &'a App,
@@ -253,8 +255,6 @@ struct Onlooker<'a> {
     live: Option<&'a CommittedEvent>,
     /// How long the caller may still wait for the streams of others.
     wait: EventWait,
-    /// Whether the caller asks by itself from now on, because a statement with the questions of several streams did not answer.
-    asks_alone: AtomicBool,
     /// The time for conditions, in milliseconds since the epoch. With the same time, the same grants give equal scopes.
     now: i64,
 }
@@ -262,8 +262,7 @@ struct Onlooker<'a> {
 impl<'a> Onlooker<'a> {
     /// An onlooker without a permit, at an event that was published before.
     fn new(app: &'a App, caller: &'a Caller) -> Onlooker<'a> {
-        let (wait, asks_alone) = (EventWait::default(), AtomicBool::new(false));
-        Onlooker { app, caller, permit: None, live: None, wait, asks_alone, now: app.now() }
+        Onlooker { app, caller, permit: None, live: None, wait: EventWait::default(), now: app.now() }
     }
 
     fn grant_context<'r>(&'r self, registry: &'r Registry) -> GrantContext<'r> {
@@ -493,12 +492,7 @@ impl<'a> Onlooker<'a> {
             return Ok(condition.is_true());
         }
         let image = Arc::new(image);
-        let asks = |condition: Condition| AskedRows {
-            name,
-            object: Arc::clone(object),
-            condition: Arc::new(condition),
-            image: Arc::clone(&image),
-        };
+        let asks = |condition: Condition| AskedRows { object: Arc::clone(object), condition, image: Arc::clone(&image) };
         if let Some((common, decisive)) = condition.common_part()
             && let Some(shared) = self.shared_decision(registry.version, name, &common, decisive.is_some())
         {
@@ -535,12 +529,6 @@ impl<'a> Onlooker<'a> {
         shared: &Arc<SharedDecision>,
         asked: &Arc<AskedRows>,
     ) -> Result<Option<Answer>> {
-        if let Some(reply) = self.ask_together(registry.version, shared, asked)? {
-            if let Ok(Ok(answer)) = tokio::time::timeout_at(self.wait.alone_from.into(), reply).await {
-                return Ok(answer);
-            }
-            self.asks_alone.store(true, Ordering::Relaxed);
-        }
         let needs_place = asked.condition.reads_texts() || shared.needs_place(self.wait.alone_from);
         let cost = if needs_place { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
@@ -553,33 +541,13 @@ impl<'a> Onlooker<'a> {
                 let has_place = has_place.swap(true, Ordering::Relaxed);
                 Box::pin(async move {
                     let Some(asking) = shared.ask(has_place, alone_from) else { return Ok(None) };
-                    let met = asked.meet(connection, std::slice::from_ref(&asked.condition)).await;
-                    asking.answered(met.map(|met| met == [true])).map(Some)
+                    let AskedRows { object, condition, image } = &*asked;
+                    let statement = sql::image_meets(connection.dialect(), object, condition, image);
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object));
+                    asking.answered(rows.map(|rows| !rows.is_empty())).map(Some)
                 })
             })
             .await
-    }
-
-    /// Asks together with other streams whether a record's image meets a condition. `None` if this stream has to ask by itself.
-    fn ask_together(&self, schema: i64, shared: &Arc<SharedDecision>, asked: &Arc<AskedRows>) -> Result<Option<Reply>> {
-        let (Some(event), condition) = (self.live, &asked.condition) else { return Ok(None) };
-        let (alone_from, owner) = (self.wait.alone_from, self.caller.quota_owner().clone());
-        let asks_alone = self.asks_alone.load(Ordering::Relaxed) || self.wait.is_over() || shared.needs_place(alone_from);
-        // Streams share a question that names no reader, so no other stream asks another one of its kind.
-        if asks_alone || !condition.is_personal() || condition.reads_texts() || self.app.streams_open_and_max().0 <= 1 {
-            return Ok(None);
-        }
-        let statement = sql::image_meets(self.app.store.dialect(), &asked.object, condition, &asked.image);
-        let Some(kind) = Kind::of(event.seq, asked.name, schema, statement) else { return Ok(None) };
-        let together = self.app.feed().asked_together();
-        let added = together.add(kind, owner, Arc::clone(condition), Arc::clone(shared), alone_from);
-        let Some((reply, asker)) = added else { return Ok(None) };
-        if let Some(asker) = asker {
-            let (app, asked) = (self.app.itself()?, Arc::clone(asked));
-            // This task goes on for others if this stream ends.
-            tokio::spawn(asker.run(move |batch| answers(Arc::clone(&app), schema, Arc::clone(&asked), batch)));
-        }
-        Ok(Some(reply))
     }
 
     /// The decision that other streams share. `None` if the event is not new, or if the condition is too large. A decision about

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::App;
-use crate::access::makers::{declared_by_none, has_made, keep_maker};
+use crate::access::makers::{SendsEvents, declared_by_none, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
@@ -126,27 +126,6 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     }
 }
 
-/// Requires the rights that a caller needs to become the maker of a stored subscription. If somebody else made it, these are the
-/// rights for a change: with fewer rights than its maker has, its group would get less, and nobody would notice.
-///
-/// # Errors
-/// `forbidden`, which names the right that the caller lacks.
-async fn may_adopt(app: &App, connection: &mut Connection, caller: &Caller, row: &SubscriptionRow) -> Result<()> {
-    match has_made(connection, caller, &row.maker).await? {
-        true => row.needs(app, caller),
-        false => may_change(caller, row),
-    }
-}
-
-/// Requires the rights that a change of a stored subscription needs.
-///
-/// # Errors
-/// `forbidden`, which names the right that the caller lacks.
-fn may_change(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
-    may_act(caller, row)?;
-    may_change_stored(caller, &row.topic, &row.maker)
-}
-
 impl StoredThing for SubscriptionRow {
     fn id(&self) -> &str {
         &self.consumer
@@ -163,6 +142,13 @@ impl StoredThing for SubscriptionRow {
     /// The rights that the maker needs.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &SubscriptionRow { maker: caller.maker(), ..self.clone() })
+    }
+}
+
+impl SendsEvents for SubscriptionRow {
+    fn may_change(&self, caller: &Caller) -> Result<()> {
+        may_act(caller, self)?;
+        may_change_stored(caller, &self.topic, &self.maker)
     }
 }
 
@@ -187,7 +173,7 @@ impl ActsLater for MadeSubscriptions {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match connection.subscription(id).await? {
-                Some(row) => may_adopt(app, connection, caller, &row).await,
+                Some(row) => row.may_adopt(app, connection, caller).await,
                 None => Ok(()),
             }
         })
@@ -324,7 +310,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
-                    may_change(&caller, &row)?;
+                    row.may_change(&caller)?;
                     if !connection.delete_subscription(&consumer).await? {
                         return Err(Error::new(Code::Conflict, "This subscription is deleted with the block that declared it."));
                     }

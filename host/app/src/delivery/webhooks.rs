@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::App;
-use crate::access::makers::{declared_by_none, has_made, keep_maker};
+use crate::access::makers::{SendsEvents, declared_by_none, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::base::stored::Place;
 use crate::base::topic::{Topic, WebhookTestMembers};
@@ -137,30 +137,6 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     patterns.try_for_each(|pattern| may_act_on(caller, &pattern, &row.maker))
 }
 
-/// Requires the rights that a caller needs to become the maker of a stored webhook. If somebody else made it, these are the rights
-/// for a change: with fewer rights than its maker has, it would send less, and nobody would notice.
-///
-/// # Errors
-/// `forbidden`, which names what the caller cannot read.
-async fn may_adopt(app: &App, connection: &mut Connection, caller: &Caller, row: &WebhookRow) -> Result<()> {
-    match has_made(connection, caller, &row.maker).await? {
-        true => row.needs(app, caller),
-        false => may_change(caller, row),
-    }
-}
-
-/// Requires the rights that a change of a stored webhook needs.
-///
-/// # Errors
-/// `forbidden`, which names what the caller cannot read.
-fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
-    match topics_place(row).found::<Vec<String>>(&row.topics) {
-        Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic, &row.maker)),
-        // The topics cannot be read, so the caller needs the right to read everything.
-        None => caller.require("*", Action::Read),
-    }
-}
-
 impl StoredThing for WebhookRow {
     fn id(&self) -> &str {
         &self.id
@@ -177,6 +153,16 @@ impl StoredThing for WebhookRow {
     /// The rights that the maker needs.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &WebhookRow { maker: caller.maker(), ..self.clone() })
+    }
+}
+
+impl SendsEvents for WebhookRow {
+    fn may_change(&self, caller: &Caller) -> Result<()> {
+        match topics_place(self).found::<Vec<String>>(&self.topics) {
+            Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic, &self.maker)),
+            // The topics cannot be read, so the caller needs the right to read everything.
+            None => caller.require("*", Action::Read),
+        }
     }
 }
 
@@ -201,7 +187,7 @@ impl ActsLater for MadeWebhooks {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match connection.held_webhook(id).await? {
-                Some(row) => may_adopt(app, connection, caller, &row).await,
+                Some(row) => row.may_adopt(app, connection, caller).await,
                 None => Ok(()),
             }
         })
@@ -365,7 +351,7 @@ impl App {
                     }
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
-                    may_change(&acting, &row)?;
+                    row.may_change(&acting)?;
                     let before = WebhookAnswer::from(&row);
                     let WebhookChanges { name, url, topics, headers, enabled } = changes;
                     let is_only_switched = name.is_none() && url.is_none() && topics.is_none() && headers.is_none();
@@ -420,7 +406,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let row = held(connection, &id).await?;
-                    may_change(&caller, &row)?;
+                    row.may_change(&caller)?;
                     if row.source.is_some() {
                         return Err(Error::new(Code::Conflict, "This webhook is deleted with the block that declared it."));
                     }
@@ -461,7 +447,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
-                    may_change(&caller, &row)?;
+                    row.may_change(&caller)?;
                     row.previous = Some(PreviousSecret { secret: std::mem::replace(&mut row.secret, stored), until });
                     row.updated_at = now;
                     connection.update_webhook(&row).await?;
@@ -490,7 +476,7 @@ impl App {
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let row = held(connection, &id).await?;
-                    may_change(&caller, &row)?;
+                    row.may_change(&caller)?;
                     if !row.enabled {
                         return Err(Error::new(Code::Conflict, "The webhook is disabled. Enable it to test it."));
                     }

@@ -147,32 +147,3 @@ pub(crate) async fn within(connection: &mut Connection, object: &Object, scope: 
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
     rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
 }
-
-/// The maximum number of conditions that one statement tests.
-pub(crate) const CONDITIONS_MAX: usize = 40;
-
-/// Returns, for each of the conditions, whether a record meets it. `None` if the record does not exist. With more than
-/// [`CONDITIONS_MAX`] conditions, it runs several statements.
-pub(crate) async fn met(
-    connection: &mut Connection,
-    object: &Object,
-    id: Uuid,
-    conditions: &[Condition],
-) -> Result<Option<Vec<bool>>> {
-    let mut met = Vec::with_capacity(conditions.len());
-    let mut rest = conditions;
-    // Without conditions, one statement finds out whether the record exists.
-    loop {
-        let (some, others) = rest.split_at(rest.len().min(CONDITIONS_MAX));
-        let statement = sql::met(connection.dialect(), object, id, some);
-        let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        for index in 0..some.len() {
-            met.push(row.boolean(index + 1)?);
-        }
-        if others.is_empty() {
-            return Ok(Some(met));
-        }
-        rest = others;
-    }
-}

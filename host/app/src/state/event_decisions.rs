@@ -3,8 +3,7 @@
 //! Many streams show one event under the same condition, for example those of all users of a role. If the condition is about
 //! related rows, each decision reads the database. So one stream reads, and the others use its result. Every such read begins
 //! after the commit of the event, so a related row that was deleted before the event does not count. If a condition names its
-//! reader, only the streams of this reader share its decisions. One statement can ask the questions of several readers
-//! ([`asked_together`](crate::state::asked_together)).
+//! reader, only the streams of this reader share its decisions.
 //!
 //! The streams take turns. While the statement of one stream runs, the others wait for it. If there is no answer after
 //! [`ASKED_MAX`], the next stream in the queue runs the statement too. The first answer counts for all. So if all callers have
@@ -42,7 +41,7 @@ const SHARED_MS: i64 = 2_000;
 const TURN_MAX: Duration = Duration::from_millis(25);
 /// How long one stream waits while nobody asks the database, for all its decisions about one event. Then it reads without its
 /// turn.
-pub(crate) const TURNS_WAIT: Duration = Duration::from_millis(50);
+const TURNS_WAIT: Duration = Duration::from_millis(50);
 /// How long others wait for a statement that runs. Then the next stream asks the database too.
 const ASKED_MAX: Duration = Duration::from_secs(1);
 /// How long after it came to an event a stream may still wait for others. Later, it reads within its caller's share, and only
@@ -104,8 +103,7 @@ impl EventWait {
         *left = left.saturating_sub(waited);
     }
 
-    /// Whether the stream waits for nobody any more.
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         Instant::now() >= self.alone_from
     }
 }
@@ -206,7 +204,7 @@ impl Drop for Asking {
 
 /// An answer of the database. Its stream counts as asking until this is dropped, when the decision is known.
 pub(crate) struct Answer {
-    pub(crate) met: bool,
+    met: bool,
     _asking: Asking,
 }
 

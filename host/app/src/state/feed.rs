@@ -11,7 +11,6 @@ use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-use crate::state::asked_together::AskedTogether;
 use crate::state::event_decisions::EventDecisions;
 
 /// The maximum number of events that a reader may be behind. A reader that is further behind is disconnected.
@@ -54,7 +53,6 @@ pub struct Feed {
     /// Whether the feed has begun, so that its position is known.
     started: watch::Sender<bool>,
     decisions: Arc<EventDecisions>,
-    asked_together: Arc<AskedTogether>,
 }
 
 /// Takes committed events from the feed's queue and publishes them to the readers. There is only one pump, which runs in the
@@ -84,7 +82,6 @@ impl Feed {
             position: Arc::clone(&position),
             started: watch::Sender::new(false),
             decisions: Arc::default(),
-            asked_together: Arc::default(),
         };
         (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
@@ -133,11 +130,6 @@ impl Feed {
     /// The decisions about the newest events, which streams share.
     pub(crate) fn decisions(&self) -> &EventDecisions {
         &self.decisions
-    }
-
-    /// The questions about events that wait for a statement that answers several of them.
-    pub(crate) fn asked_together(&self) -> &Arc<AskedTogether> {
-        &self.asked_together
     }
 
     /// A receiver of the events that are published from now on.

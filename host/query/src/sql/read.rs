@@ -422,51 +422,27 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<Uuid>) -> Statemen
 /// counts as false if the row that led to them no longer exists.
 pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, image: &[Value]) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    let source = image_source(&mut writer, object, [condition], image);
-    writer.judges_image = true;
-    let test = writer.condition(&Place::qualified(object), condition);
-    writer.sql.push_str(&format!("SELECT 1 FROM {source} WHERE {test}"));
-    writer.finish()
-}
-
-/// Returns one row, with a boolean for each of several conditions: whether the image of a record meets it, as in [`image_meets`].
-/// There is at least one condition.
-pub fn image_meets_each(dialect: Dialect, object: &Object, conditions: &[Arc<Condition>], image: &[Value]) -> Statement {
-    let mut writer = Writer::new(dialect, object);
-    let source = image_source(&mut writer, object, conditions.iter().map(|condition| &**condition), image);
-    writer.judges_image = true;
-    let place = Place::qualified(object);
-    // A test of a null value is unknown. Here it counts as false, as in WHERE.
-    let tests = conditions.iter().map(|condition| format!("({}) IS TRUE", writer.condition(&place, condition)));
-    let tests: Vec<String> = tests.collect();
-    writer.sql.push_str(&format!("SELECT {} FROM {source}", tests.join(", ")));
-    writer.finish()
-}
-
-/// The source after FROM that has an image as its only row, with the columns that the conditions read.
-fn image_source<'c>(
-    writer: &mut Writer,
-    object: &Object,
-    conditions: impl IntoIterator<Item = &'c Condition>,
-    image: &[Value],
-) -> String {
     // Links and the foreign keys of other objects refer to the id.
     let mut columns: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
-    conditions.into_iter().for_each(|condition| condition.columns_into(&mut columns));
+    condition.columns_into(&mut columns);
     let cells: Vec<String> = columns
         .into_iter()
         .map(|index| {
             let column = &object.columns[index];
             let value = writer.bind(Param::of(column.ty, image.get(index).cloned().unwrap_or(Value::Null)));
             // The collation of the column in the table.
-            let collation = match (writer.dialect, column.ty) {
+            let collation = match (dialect, column.ty) {
                 (Dialect::Postgres, ColumnType::Text | ColumnType::TextList) => " COLLATE \"C\"",
                 _ => "",
             };
             format!("({value}){collation} AS {}", quote(&column.name))
         })
         .collect();
-    format!("(SELECT {}) AS {}", cells.join(", "), quote(object.name()))
+    writer.judges_image = true;
+    let tests = writer.scope(object, &Scope::Where(Arc::new(condition.clone())));
+    writer.sql.push_str(&format!("SELECT 1 FROM (SELECT {}) AS {}", cells.join(", "), quote(object.name())));
+    writer.where_clause(&tests);
+    writer.finish()
 }
 
 /// The ids of those records that a scope includes.

@@ -158,7 +158,7 @@ impl Connection {
         Ok(counts)
     }
 
-    /// The number of the last event that happened before an instant. 0 if there is none.
+    /// The number of the last event that happened before an instant. 0 without such an event.
     pub async fn last_event_before(&mut self, instant: i64) -> Result<i64, DbError> {
         let sql = "SELECT seq FROM svc_events WHERE occurred_at < $1 ORDER BY occurred_at DESC LIMIT 1";
         self.fetch(sql, vec![instant.into()]).await?.first().map_or(Ok(0), |row| row.integer(0))

@@ -279,7 +279,7 @@ impl Connection {
         Ok(found)
     }
 
-    /// The number of the newest event of the outbox before the filter's `before` and `until`. 0 if there is none.
+    /// The number of the newest event of the outbox before the filter's `before` and `until`. 0 without such an event.
     async fn newest_of(&mut self, filter: &LedgerFilter) -> Result<i64, DbError> {
         let after_period = match filter.until {
             Some(until) => self.last_event_before(until).await? + 1,

@@ -10,7 +10,6 @@ mod given;
 mod oracles;
 mod plans;
 mod schema;
-mod together;
 mod users;
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};

@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blockbase_query::{Action, Condition, Demand, Grant, Permissions, Variables};
+use blockbase_query::{Action, Condition, Demand, Grant, Permissions, Variables, sql};
 use blockbase_schema::{Error, Object, Resource, Result};
-use blockbase_store::{Cost, Read};
+use blockbase_store::{Connection, Cost, Read};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::access::stored_grants::shown_grants;
 use crate::caller::{Caller, variables_of};
-use crate::outbox::checks::{CONDITIONS_MAX, met};
 use crate::records::read::record_id;
+
+/// The maximum number of conditions that one statement tests.
+const CONDITIONS_MAX: usize = 40;
 
 /// The parameters of an explanation.
 #[derive(Clone, Debug)]
@@ -199,7 +202,7 @@ impl App {
         .await
     }
 
-    /// Which of the conditions a record meets. All of them are tested at one moment, each once.
+    /// The conditions that a record meets. All of them are tested at one moment, each once.
     ///
     /// # Errors
     /// `not_found` if there is no such record; an error to retry if the schema has changed; the errors of a scan.
@@ -213,7 +216,7 @@ impl App {
     ) -> Result<Met<'o>> {
         let missing = || Error::not_found("record");
         let id = record_id(id).ok_or_else(missing)?;
-        // What is true for every record or for none needs no test.
+        // A condition that is always true or always false needs no test.
         let tested = conditions.into_iter().filter(|condition| !condition.is_true() && !condition.is_false());
         let tested: BTreeMap<String, Condition> = tested.map(|condition| (condition.to_json(object), condition)).collect();
         let (texts, conditions): (Vec<String>, Vec<Condition>) = tested.into_iter().unzip();
@@ -237,4 +240,25 @@ fn tables(object: &Arc<Object>, conditions: &[Condition]) -> Vec<String> {
     let mut objects = vec![Arc::clone(object)];
     conditions.iter().for_each(|condition| condition.objects_into(&mut objects));
     objects.iter().map(|object| object.name().to_owned()).collect()
+}
+
+/// Returns, for each of the conditions, whether a record meets it. `None` if the record does not exist. With more than
+/// [`CONDITIONS_MAX`] conditions, it runs several statements.
+async fn met(connection: &mut Connection, object: &Object, id: Uuid, conditions: &[Condition]) -> Result<Option<Vec<bool>>> {
+    let mut met = Vec::with_capacity(conditions.len());
+    let mut rest = conditions;
+    // Without conditions, one statement finds out whether the record exists.
+    loop {
+        let (some, others) = rest.split_at(rest.len().min(CONDITIONS_MAX));
+        let statement = sql::met(connection.dialect(), object, id, some);
+        let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        for index in 0..some.len() {
+            met.push(row.boolean(index + 1)?);
+        }
+        if others.is_empty() {
+            return Ok(Some(met));
+        }
+        rest = others;
+    }
 }

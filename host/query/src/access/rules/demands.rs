@@ -10,15 +10,15 @@ use crate::condition::{Condition, Variable, Variables, own_rows};
 /// A top-level conjunct of a grant's condition, for one caller. `own` is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// The conjunct as JSON in normal form, with the values of the variables. If no row can meet it, it is as the grant has it,
-    /// with the names of fields and variables.
+    /// The conjunct as JSON in normal form, with the values of the variables. If no row can meet it, it is shown as it is
+    /// in the grant, with the names of fields and variables.
     pub text: String,
     /// `None` if a variable of the conjunct has no value for the caller. Then no row passes the grant.
     pub condition: Option<Condition>,
 }
 
 impl GrantContext<'_> {
-    /// The demands that a row of `object` has to meet, so that a stored grant allows the action in it. For `create`, these are
+    /// The demands that a row of `object` has to meet, so that a stored grant allows the action on it. For `create`, these are
     /// the demands of the grant's check, without `own`, because a new record belongs to its maker. `None` if the grant does not
     /// give the action, because it does not fit the schema any more.
     pub fn demands(&self, grant: &Grant, action: Action, object: &Object, subject: &Variables) -> Option<Vec<Demand>> {

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use blockbase_schema::{Registry, StoredObject, Value as Cell};
+use blockbase_schema::{Registry, StoredObject};
 use serde_json::{Value, json};
 
 use crate::access::{Action, Bounds, Clause, Decision, FieldList, Fields, Grant, GrantContext, Permissions, Shapes};
 use crate::condition::Variables;
 use crate::plan::ListPlan;
-use crate::sql::related::tests::{bound, planned, registry};
-use crate::{Condition, Dialect, ListRequest, Param, Reading, sql};
+use crate::sql::related::tests::{bound, registry};
+use crate::{Dialect, ListRequest, Reading, sql};
 
 /// The statement of a list of `task` on Postgres, without the comment at its beginning. It binds as many values as it names.
 fn written(parameters: &[(&str, &str)]) -> String {
@@ -114,63 +114,5 @@ fn a_rule_about_links_tests_the_links_of_every_row() {
             // The caller's own condition sees only the links that the caller may read.
             assert_eq!(text.contains(r#""task"."svc_link_2_source""#), names_links, "{text}");
         }
-    }
-}
-
-/// A condition on the project of a task. It binds one value.
-fn of_state(state: &str) -> Arc<Condition> {
-    let plan = planned("task", json!({ "project": { "state": state } }), "");
-    let [condition] = plan.selection.conditions.as_slice() else { panic!("{:?}", plan.selection.conditions) };
-    Arc::new(condition.clone())
-}
-
-#[test]
-fn one_statement_has_the_test_of_each_of_several_questions() {
-    let registry = registry();
-    let task = registry.object("task").expect("an object");
-    let image = vec![Cell::Null; task.columns.len()];
-    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-        let one = bound(dialect, sql::image_meets(dialect, task, &of_state("0"), &image));
-        // The id and the foreign key of the image come first.
-        let (head, test) = one.split_once(" WHERE ").expect("a test");
-        assert!(head.contains("SELECT 1 FROM (SELECT (") && head.ends_with(r#" AS "project_id") AS "task""#), "{one}");
-        let test =
-            test.replace(&dialect.placeholder(3), "VALUE").replace("svc_related_1", "TESTED").replace("svc_related_2", "LED");
-        assert!(["VALUE", "TESTED", "LED"].iter().all(|part| test.contains(part)), "{test}");
-        for questions in [1, 2, 3, 64] {
-            let conditions: Vec<Arc<Condition>> = (0..questions).map(|number| of_state(&number.to_string())).collect();
-            let statement = sql::image_meets_each(dialect, task, &conditions, &image);
-            let of_column = |column: usize| {
-                let value = dialect.placeholder(3 + column);
-                let [tested, led] = [1, 2].map(|table| format!("svc_related_{}", 2 * column + table));
-                format!("({}) IS TRUE", test.replace("VALUE", &value).replace("TESTED", &tested).replace("LED", &led))
-            };
-            let tests: Vec<String> = (0..questions).map(of_column).collect();
-            assert_eq!(statement.sql, head.replace("SELECT 1 FROM", &format!("SELECT {} FROM", tests.join(", "))), "{questions}");
-            let values = (0..questions).map(|question| Param::Text(Some(question.to_string())));
-            let expected: Vec<Param> = [Param::Uuid(None), Param::Uuid(None)].into_iter().chain(values).collect();
-            assert_eq!(statement.params, expected, "{questions}");
-        }
-    }
-}
-
-#[test]
-fn questions_about_own_links_bind_the_image_once() {
-    let registry = registry();
-    let task = registry.object("task").expect("an object");
-    let image = vec![Cell::Null; task.columns.len()];
-    let conditions: Vec<Arc<Condition>> = ["a", "b", "c"]
-        .into_iter()
-        .map(|state| {
-            let plan =
-                planned("task", json!({ "tags": { "none": { "state": state } }, "project": { "state": { "neq": state } } }), "");
-            Arc::new(Condition::all(plan.selection.conditions.clone()))
-        })
-        .collect();
-    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-        let text = bound(dialect, sql::image_meets_each(dialect, task, &conditions, &image));
-        assert_eq!((text.matches(") IS TRUE").count(), text.matches(r#" AS "project_id""#).count()), (3, 1), "{text}");
-        // Two values for each of three columns, and two cells of the image.
-        assert!(text.contains(&dialect.placeholder(8)) && !text.contains(&dialect.placeholder(9)), "{text}");
     }
 }

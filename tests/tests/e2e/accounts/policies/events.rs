@@ -15,69 +15,39 @@ fn gist(event: &Value) -> (String, Value, Value, bool) {
 }
 
 /// A server that logs its statements.
-pub(super) async fn tracing_server(engine: Engine) -> Server {
+async fn tracing_server(engine: Engine) -> Server {
     ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await
 }
 
 /// The topics of the streams that [`Changes`] counts for.
-pub(super) const TOPICS: &str = "?topics=data.task.updated,data.note.created";
-
-/// Reads of related rows, with which streams decide about events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reads {
-    pub(super) statements: usize,
-    /// The number of questions in these statements. It is larger if one of them has several questions.
-    pub(super) questions: usize,
-}
-
-impl Reads {
-    /// The reads of a server so far. `mark` is different each time.
-    pub(super) async fn so_far(admin: &Admin<'_>, mark: &str) -> Reads {
-        // When the log has this request, it also has everything before it.
-        let server = admin.server;
-        server.send(admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
-        let mut reads = Reads { statements: 0, questions: 0 };
-        for line in server.log_with(mark).await.lines().filter(|line| line.contains("a statement runs")) {
-            let questions = match line.contains("SELECT 1 FROM (SELECT") {
-                true => 1,
-                false if line.contains(" IS TRUE FROM (SELECT") => line.matches(") IS TRUE").count(),
-                false => continue,
-            };
-            reads.statements += 1;
-            reads.questions += questions;
-        }
-        reads
-    }
-
-    pub(super) fn since(self, before: Reads) -> Reads {
-        Reads { statements: self.statements - before.statements, questions: self.questions - before.questions }
-    }
-
-    /// Whether one statement had several questions.
-    pub(super) fn are_together(self) -> bool {
-        self.questions > self.statements
-    }
-}
+const TOPICS: &str = "?topics=data.task.updated,data.note.created";
 
 /// Changes a task, and counts the reads of related rows with which open streams decide about that. The streams show tasks and
 /// notes.
-pub(super) struct Changes<'a> {
-    pub(super) server: &'a Server,
-    pub(super) admin: &'a Admin<'a>,
-    pub(super) task: &'a str,
+struct Changes<'a> {
+    server: &'a Server,
+    admin: &'a Admin<'a>,
+    task: &'a str,
     /// The number of changes so far.
-    pub(super) count: usize,
+    count: usize,
     /// The number of reads that are held during each change, on Postgres, until they have run for some time.
-    pub(super) held: usize,
+    held: usize,
 }
 
 impl Changes<'_> {
-    /// Changes the task, and returns the reads about that. `is_shown` says of each stream, by its place, whether it shows the
-    /// change.
-    pub(super) async fn change(&mut self, streams: &mut [Stream], is_shown: &(dyn Fn(usize) -> bool + Sync)) -> Reads {
+    /// The number of reads of related rows so far.
+    async fn reads(&self, mark: &str) -> usize {
+        // When the log has this request, it also has everything before it.
+        self.server.send(self.admin.request("GET", "/api/v1/me").header("x-request-id", mark)).await;
+        let is_read = |line: &&str| line.contains("a statement runs") && line.contains("SELECT 1 FROM (SELECT");
+        self.server.log_with(mark).await.lines().filter(is_read).count()
+    }
+
+    /// Changes the task, and returns the number of reads about that. Every stream shows the change, or none.
+    async fn change(&mut self, streams: &mut [Stream], is_shown: bool) -> usize {
         self.count += 1;
         let title = format!("title {}", self.count);
-        let before = Reads::so_far(self.admin, &format!("before-change-{}", self.count)).await;
+        let before = self.reads(&format!("before-change-{}", self.count)).await;
         let hold = if self.held > 0 { Some(self.server.hold_again().await) } else { None };
         self.admin.patch(&path(self.task), json!({ "title": title })).await.data();
         self.admin.make("note", json!({ "text": title })).await;
@@ -91,7 +61,7 @@ impl Changes<'_> {
             hold.release().await;
         }
         // A stream shows the note after it has decided about the task.
-        for (place, stream) in streams.iter_mut().enumerate() {
+        for stream in streams {
             let mut has_shown = false;
             loop {
                 // On Postgres, a stream may begin with events from a moment before it.
@@ -102,18 +72,18 @@ impl Changes<'_> {
                     break;
                 }
             }
-            assert_eq!(has_shown, is_shown(place), "{title} in stream {place}");
+            assert_eq!(has_shown, is_shown, "{title}");
         }
-        Reads::so_far(self.admin, &format!("after-change-{}", self.count)).await.since(before)
+        self.reads(&format!("after-change-{}", self.count)).await - before
     }
 
-    /// Changes the task until the streams decide with the `expected` number of questions. On a busy machine, some streams may ask
-    /// by themselves. They never need fewer questions than `least`.
+    /// Changes the task until the streams decide with the `expected` number of reads. On a busy machine, some streams may read by
+    /// themselves. They never need fewer reads than `least`.
     async fn until_decided_by(&mut self, streams: &mut [Stream], is_shown: bool, least: usize, expected: usize) {
         until("the streams read as little as they can", async || {
-            let reads = self.change(streams, &|_| is_shown).await;
-            assert!(reads.questions >= least, "{reads:?} of {} streams", streams.len());
-            reads.questions == expected
+            let reads = self.change(streams, is_shown).await;
+            assert!(reads >= least, "{reads} reads of {} streams", streams.len());
+            reads == expected
         })
         .await;
     }
