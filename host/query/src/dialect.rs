@@ -133,5 +133,5 @@ const CONCATENATED_MAX: usize = 100;
 
 /// An identifier of the catalogue, quoted. Names contain only letters, digits and `_`.
 pub(crate) fn quote(name: &str) -> String {
-    format!("\"{name}\"")
+    ["\"", name, "\""].concat()
 }

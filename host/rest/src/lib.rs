@@ -21,6 +21,7 @@ use axum::Router;
 use blockbase_app::App;
 use tokio::sync::watch;
 
+use edge::middleware::{Admit, Around, cors};
 use request::extract::Operator;
 pub use request::extract::OperatorUid;
 pub use routes::auth::mail_links;
@@ -65,16 +66,19 @@ impl Rest {
     /// All routes, for clients on the network.
     pub fn router(&self) -> Router {
         let state = self.0.clone();
-        let admitted = |router: Router<AppState>| {
-            router
-                .method_not_allowed_fallback(answer::error::no_method)
-                .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))
-        };
-        let api = routes::all(state.settings.metrics.is_some()).into_router().fallback(answer::error::no_route);
-        admitted(api)
-            .layer(edge::middleware::cors(&state.settings.trusted_origins))
-            .merge(admitted(routes::surfaces::pages().into_router()))
-            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
+        // The layers of a router are added in one step, because each step puts the services in further boxes.
+        let (around, admit) = (Around(state.clone()), Admit(state.clone()));
+        routes::all(state.settings.metrics.is_some())
+            .into_router()
+            .fallback(answer::error::no_route)
+            .method_not_allowed_fallback(answer::error::no_method)
+            .layer((around.clone(), cors(&state.settings.trusted_origins), admit.clone()))
+            .merge(
+                routes::surfaces::pages()
+                    .into_router()
+                    .method_not_allowed_fallback(answer::error::no_method)
+                    .layer((around, admit)),
+            )
             .with_state(state)
     }
 
@@ -86,8 +90,7 @@ impl Rest {
             .into_router()
             .fallback(answer::error::no_route)
             .method_not_allowed_fallback(answer::error::no_method)
-            .layer(axum::Extension(Operator))
-            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
+            .layer((Around(state.clone()), axum::Extension(Operator)))
             .with_state(state)
     }
 }

@@ -89,16 +89,48 @@ impl Record {
     }
 }
 
+/// The number of bytes of a usual value as JSON.
+const VALUE_BYTES: usize = 24;
+/// The maximum memory that a page has before its rows are read.
+const PAGE_BYTES: usize = 32 * 1024;
+
 /// Writes rows as JSON objects, one after another, separated by commas.
 pub(crate) struct RecordWriter {
     out: Vec<u8>,
-    /// The texts before the values: `{"id":`, `,"title":` and so on, made once for all rows.
-    prefixes: Vec<Vec<u8>>,
+    prefixes: Prefixes,
     rows: usize,
     rows_max: usize,
     bytes_max: usize,
     has_more: bool,
     tail: Option<i64>,
+}
+
+/// The texts before the values: `{"id":`, `,"title":` and so on, made once for all rows.
+struct Prefixes {
+    /// All texts, one after another.
+    text: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Prefixes {
+    fn new<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Prefixes {
+        let columns = columns.into_iter();
+        let count = columns.size_hint().0;
+        let mut prefixes = Prefixes { text: Vec::with_capacity(16 * count), ends: Vec::with_capacity(count) };
+        for column in columns {
+            prefixes.text.extend_from_slice(if prefixes.ends.is_empty() { b"{\"" } else { b",\"" });
+            prefixes.text.extend_from_slice(column.name.as_bytes());
+            prefixes.text.extend_from_slice(b"\":");
+            prefixes.ends.push(prefixes.text.len());
+        }
+        prefixes
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
 }
 
 /// The records of one page.
@@ -116,18 +148,17 @@ pub struct Page {
 
 impl RecordWriter {
     /// `rows_max` and `bytes_max` limit the rows that [`RecordWriter::row`] writes.
-    pub(crate) fn new<'a>(
-        columns: impl IntoIterator<Item = &'a Column>,
-        capacity: usize,
-        rows_max: usize,
-        bytes_max: usize,
-    ) -> RecordWriter {
-        let prefixes = columns
-            .into_iter()
-            .enumerate()
-            .map(|(index, column)| format!("{}\"{}\":", if index == 0 { '{' } else { ',' }, column.name).into_bytes())
-            .collect();
-        RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
+    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a Column>, rows_max: usize, bytes_max: usize) -> RecordWriter {
+        let prefixes = Prefixes::new(columns);
+        RecordWriter { out: Vec::new(), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
+    }
+
+    /// The same with memory for the rows of a page.
+    pub(crate) fn of_page(columns: &[&Column], rows_max: usize, bytes_max: usize) -> RecordWriter {
+        let mut writer = RecordWriter::new(columns.iter().copied(), rows_max, bytes_max);
+        let row_bytes = writer.prefixes.text.len() + VALUE_BYTES * columns.len();
+        writer.out.reserve(row_bytes.saturating_mul(rows_max).min(PAGE_BYTES));
+        writer
     }
 
     /// Appends one row, unless the maximum number is reached, and returns its number of bytes. `cell` appends the JSON of one
@@ -168,9 +199,9 @@ impl RecordWriter {
         extra: ExtraValues,
         mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Record, E> {
-        let shown = self.prefixes.len() - hidden;
+        let shown = self.prefixes.ends.len() - hidden;
         let mut text = Vec::with_capacity(512);
-        let mut cells = Vec::with_capacity(self.prefixes.len());
+        let mut cells = Vec::with_capacity(self.prefixes.ends.len());
         let mut json_bytes = 0;
         for (index, prefix) in self.prefixes.iter().enumerate() {
             if index < shown {
@@ -214,7 +245,7 @@ impl<'r> SpooledRows<'r> {
         head: Vec<u8>,
         render: &'r (dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
     ) -> SpooledRows<'r> {
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        let writer = RecordWriter::new(columns.iter().copied(), 0, usize::MAX);
         SpooledRows { writer, row_bytes_max, render, out: head, put_at: Instant::now() }
     }
 

@@ -45,20 +45,27 @@ pub struct ListAnswer {
     pub warnings: Vec<String>,
 }
 
+/// A page with more bytes keeps no spare memory.
+const LARGE_BYTES: usize = 64 * 1024;
+
 impl ListAnswer {
     /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` if there are any.
-    pub fn json(&self) -> Vec<u8> {
+    pub fn json(mut self) -> Vec<u8> {
         let pagination = match self.cursor_pagination() {
             Some(pagination) => text_of(&pagination),
             None => text_of(&self.pagination()),
         };
-        let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
-        json.extend_from_slice(b"{\"data\":[");
-        json.extend_from_slice(&self.rows);
+        // The bytes are moved in place, because copying them to other memory takes longer.
+        let mut json = std::mem::take(&mut self.rows);
+        json.splice(..0, *b"{\"data\":[");
         json.extend_from_slice(b"],\"pagination\":");
         json.extend_from_slice(pagination.as_bytes());
         write_warnings(&mut json, &self.warnings);
         json.push(b'}');
+        // A client may take long to read it.
+        if json.len() > LARGE_BYTES {
+            json.shrink_to_fit();
+        }
         json
     }
 
@@ -90,7 +97,7 @@ pub enum AggregateAnswer {
 
 impl AggregateAnswer {
     /// `{ "data": … }`, with the pagination if there are groups.
-    pub fn json(&self) -> Vec<u8> {
+    pub fn json(self) -> Vec<u8> {
         match self {
             AggregateAnswer::One(one) => [b"{\"data\":", one.as_slice(), b"}"].concat(),
             AggregateAnswer::Groups(groups) => groups.json(),

@@ -1,19 +1,23 @@
 //! Code that runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed};
 use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Either, Ready, ready};
+use tower::{Layer, Service};
 use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
+use uuid::Uuid;
 
 use crate::AppState;
 use crate::answer::auth::{refusal, show_token};
@@ -34,10 +38,56 @@ const EXPOSED: [&str; 7] =
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
 /// The outermost layer: the request's id and client address, the renewed session, and one log line.
-pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+///
+/// This layer and [`Admit`] are services of their own. `axum::middleware::from_fn` would put what is within it into new boxes for
+/// every request.
+#[derive(Clone)]
+pub(crate) struct Around(pub(crate) AppState);
+
+impl<S> Layer<S> for Around {
+    type Service = AroundService<S>;
+
+    fn layer(&self, inner: S) -> AroundService<S> {
+        AroundService { state: self.0.clone(), inner }
+    }
+}
+
+/// The service of [`Around`].
+#[derive(Clone)]
+pub(crate) struct AroundService<S> {
+    state: AppState,
+    inner: S,
+}
+
+impl<S> Service<Request> for AroundService<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        // The present service is ready for this request, and the clone may not be.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        let state = self.state.clone();
+        Box::pin(async move { Ok(around(&state, inner, request).await) })
+    }
+}
+
+async fn around<S>(state: &AppState, mut inner: S, mut request: Request) -> Response
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
     let begun = Instant::now();
     request = request.map(drain_on_drop);
-    let request_id: Arc<str> = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string()).into();
+    let request_id: Arc<str> = sane_request_id(request.headers()).unwrap_or_else(new_request_id);
     let socket = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
@@ -63,14 +113,15 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
             return *refused;
         }
         // A panic in a handler becomes a 500 of that request only.
-        AssertUnwindSafe(next.run(request))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| unhandled(&path, Error::internal("a handler panicked")))
+        match AssertUnwindSafe(async { inner.call(request).await }).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(_) => unhandled(&path, Error::internal("a handler panicked")),
+        }
     };
     let mut response = answered.instrument(span.clone()).instrument(observed.span().clone()).await;
     if let Some(renewed) = info.renewal.renewed() {
-        tell_of_renewal(&state, response.headers_mut(), renewed);
+        tell_of_renewal(state, response.headers_mut(), renewed);
     }
     if let Ok(value) = HeaderValue::from_str(&info.request_id) {
         response.headers_mut().insert("x-request-id", value);
@@ -129,12 +180,43 @@ fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed)
 }
 
 /// The innermost layer: lets the request in, or returns the refusal.
-pub(crate) async fn admit(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let info = request.extensions().get::<RequestInfo>();
-    let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
-    match check(&state, address, &request) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => *refused,
+#[derive(Clone)]
+pub(crate) struct Admit(pub(crate) AppState);
+
+impl<S> Layer<S> for Admit {
+    type Service = AdmitService<S>;
+
+    fn layer(&self, inner: S) -> AdmitService<S> {
+        AdmitService { state: self.0.clone(), inner }
+    }
+}
+
+/// The service of [`Admit`].
+#[derive(Clone)]
+pub(crate) struct AdmitService<S> {
+    state: AppState,
+    inner: S,
+}
+
+impl<S> Service<Request> for AdmitService<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Response, Infallible>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let info = request.extensions().get::<RequestInfo>();
+        let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
+        match check(&self.state, address, &request) {
+            Ok(()) => Either::Left(self.inner.call(request)),
+            Err(refused) => Either::Right(ready(Ok(*refused))),
+        }
     }
 }
 
@@ -234,10 +316,16 @@ fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
 /// The request id that the caller sent, if it has no characters that could disturb a log.
-fn sane_request_id(headers: &HeaderMap) -> Option<String> {
+fn sane_request_id(headers: &HeaderMap) -> Option<Arc<str>> {
     let id = headers.get("x-request-id")?.to_str().ok()?;
     let sane = !id.is_empty()
         && id.len() <= REQUEST_ID_CHARS_MAX
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'));
-    sane.then(|| id.to_owned())
+    sane.then(|| id.into())
+}
+
+fn new_request_id() -> Arc<str> {
+    let mut text = Uuid::encode_buffer();
+    let id: &str = Uuid::new_v4().hyphenated().encode_lower(&mut text);
+    id.into()
 }

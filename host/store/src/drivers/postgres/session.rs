@@ -246,7 +246,7 @@ impl Session {
         rows_max: usize,
         bytes_max: usize,
     ) -> Result<Page, DbError> {
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max, bytes_max);
+        let mut writer = RecordWriter::of_page(columns, rows_max, bytes_max);
         let mut is_first = true;
         self.each_row(statement, |row| {
             if is_first {
@@ -294,7 +294,7 @@ impl Session {
     }
 
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let writer = RecordWriter::new(columns, 1, usize::MAX);
         let mut found = None;
         self.each_row(statement, |row| {
             if found.is_none() {
@@ -314,7 +314,7 @@ impl Session {
         statement: Statement,
         columns: &[Column],
     ) -> Result<Option<(Record, Record)>, DbError> {
-        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let writer = RecordWriter::new(columns, 1, usize::MAX);
         let mut found = None;
         self.each_row(statement, |row| {
             if found.is_none() {
@@ -338,7 +338,7 @@ impl Session {
         hidden: usize,
         most: RecordsMax,
     ) -> Result<Vec<Record>, DbError> {
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        let writer = RecordWriter::new(columns.iter().copied(), 0, usize::MAX);
         let (mut records, mut bytes) = (Vec::new(), 0);
         self.each_row(statement, |row| {
             if records.is_empty() {

@@ -17,7 +17,7 @@ const BUDGET_STEPS: i64 = 50_000;
 /// The number of bytes that such a read may process in functions and render. This takes about a millisecond, too.
 const BUDGET_BYTES: i64 = 512 * 1024;
 /// A limit for costs that neither steps nor bytes measure, such as values that are copied out of the file. It counts processor
-/// time, so the load of the machine does not matter.
+/// time, so the load of the machine does not matter. See [`BudgetTime`].
 const BUDGET_TIME: Duration = Duration::from_millis(10);
 /// How long a scan may take. A statement on Postgres has the same limit.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ enum Limit {
     #[default]
     None,
     /// A read on a thread of the runtime.
-    Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
+    Budget { steps: i64, bytes: i64, time: BudgetTime, is_spent: bool },
     /// A read on a thread that may block. It ends when nobody waits for it any more.
     Scan {
         abandoned: Arc<AtomicBool>,
@@ -45,6 +45,33 @@ enum Limit {
         sort_room: Option<Arc<SortRoom>>,
         sort: Sort,
     },
+}
+
+/// The time that a read has on a thread of the runtime.
+///
+/// The processor time of a thread costs a system call, and the clock does not. A read cannot use more processor time than passes by
+/// the clock. So the processor time is only measured from the moment when [`BUDGET_TIME`] has passed by the clock. A read then has
+/// [`BUDGET_TIME`] once more.
+#[derive(Clone, Copy)]
+enum BudgetTime {
+    /// The time by the clock.
+    Clock { end: Instant },
+    /// The processor time of the thread.
+    Processor { end: Duration },
+}
+
+impl BudgetTime {
+    fn is_over(&mut self) -> bool {
+        match *self {
+            BudgetTime::Clock { end } => {
+                if Instant::now() > end {
+                    *self = BudgetTime::Processor { end: processor_time() + BUDGET_TIME };
+                }
+                false
+            }
+            BudgetTime::Processor { end } => processor_time() > end,
+        }
+    }
 }
 
 /// Whether a statement of a scan sorts in a file.
@@ -63,8 +90,8 @@ pub(crate) struct Spent;
 impl Meter {
     /// Begins a read that may run on the calling thread within the budget.
     pub(crate) fn begin_budget(&self) {
-        let end = processor_time() + BUDGET_TIME;
-        *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
+        let time = BudgetTime::Clock { end: Instant::now() + BUDGET_TIME };
+        *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, time, is_spent: false };
     }
 
     /// Begins a read that runs until `abandoned` or the log's flag is set. With `sort_room`, it may sort only while there is
@@ -133,10 +160,10 @@ impl Meter {
     fn spend(&self, stepped: i64, touched: i64) -> Result<(), Spent> {
         let goes_on = match &mut *self.0.lock() {
             Limit::None => true,
-            Limit::Budget { steps, bytes, end, is_spent } => {
+            Limit::Budget { steps, bytes, time, is_spent } => {
                 *steps -= stepped;
                 *bytes -= touched;
-                *is_spent |= *steps <= 0 || *bytes < 0 || (stepped > 0 && processor_time() > *end);
+                *is_spent |= *steps <= 0 || *bytes < 0 || (stepped > 0 && time.is_over());
                 !*is_spent
             }
             Limit::Scan { abandoned, log_ends_it, end, sort_room, sort } => {
@@ -177,6 +204,20 @@ mod tests {
         assert!(meter.end());
         meter.begin_budget();
         assert!(meter.bytes(1 << 20).is_err() && meter.end());
+    }
+
+    #[test]
+    fn a_budget_ends_by_processor_time() {
+        let (meter, begun) = (Meter::default(), processor_time());
+        meter.begin_budget();
+        let mut steps = 0;
+        while meter.step(1).is_ok() {
+            steps += 1;
+            let until = processor_time() + Duration::from_micros(10);
+            while processor_time() < until {}
+        }
+        assert!(steps < BUDGET_STEPS - 1, "the steps are not spent");
+        assert!(processor_time() - begun > BUDGET_TIME && meter.end());
     }
 
     #[test]

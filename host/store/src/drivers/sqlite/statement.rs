@@ -190,7 +190,7 @@ pub(crate) fn fetch_json(
     let meter = Arc::clone(&session.meter);
     query(session, statement, |rows| {
         let tail = tail_of(rows, columns.len());
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max, bytes_max);
+        let mut writer = RecordWriter::of_page(columns, rows_max, bytes_max);
         while let Some(row) = rows.next().map_err(db_error)? {
             let bytes = writer.row(|index, out| {
                 let value = row.get_ref(index).map_err(db_error)?;
@@ -221,7 +221,7 @@ pub(crate) fn fetch_record(session: &mut Session, statement: &Statement, columns
     query(session, statement, |rows| {
         let width = width_of(rows);
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let writer = RecordWriter::new(columns, 1, usize::MAX);
         let record = record_of(&writer, row, 0, width, columns.len(), |index| columns[index].ty)?;
         // An `UPDATE … RETURNING` takes effect only after all its rows were read.
         while rows.next().map_err(db_error)?.is_some() {}
@@ -239,7 +239,7 @@ pub(crate) fn fetch_records(
     let meter = Arc::clone(&session.meter);
     query(session, statement, |rows| {
         let width = width_of(rows);
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        let writer = RecordWriter::new(columns.iter().copied(), 0, usize::MAX);
         let (mut records, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next().map_err(db_error)? {
             let record = record_of(&writer, row, hidden, width, columns.len(), |index| columns[index].ty)?;
