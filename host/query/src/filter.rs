@@ -10,10 +10,17 @@ pub(crate) const FOREIGN_FILTER: &str = "filter";
 /// A filter's value as it was sent.
 #[derive(Clone, Debug)]
 pub enum FilterValue {
-    /// The text of a query parameter. The type of the column decides how it is read.
+    /// The text of a query parameter. The type of the column decides how it is read, and `null` is null.
     Text(String),
-    /// A JSON value, as text.
+    /// A JSON value, as text. Null is null here, and a string is never null.
     Json(Box<RawValue>),
+}
+
+impl FilterValue {
+    /// The value of a filter in a JSON document. A value that is left out is null.
+    pub fn of_json(value: Option<Box<RawValue>>) -> FilterValue {
+        FilterValue::Json(value.unwrap_or_else(|| RawValue::NULL.to_owned()))
+    }
 }
 
 /// `field operator value`.

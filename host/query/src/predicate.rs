@@ -296,7 +296,9 @@ fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
             Some(b'"') => {
                 let text: String = serde_json::from_str(raw.get())
                     .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?;
-                split_list(&text).into_iter().map(FilterValue::Text).collect()
+                // The items of a JSON string are strings too, so none of them is null.
+                let item = |item: &String| serde_json::value::to_raw_value(item).map(FilterValue::Json);
+                split_list(&text).iter().map(item).collect::<Result<_, _>>().map_err(Error::internal)?
             }
             _ => vec![value.clone()],
         },

@@ -288,7 +288,7 @@ impl ListRequest {
                 Ok(Filter {
                     field: filter.field,
                     operator: filter.operator.as_deref().map_or(Ok(Operator::DEFAULT), Operator::parse)?,
-                    value: filter.value.map_or_else(|| FilterValue::Text("null".to_owned()), FilterValue::Json),
+                    value: FilterValue::of_json(filter.value),
                 })
             })
             .collect::<Result<_>>()?;

@@ -185,15 +185,13 @@ pub(super) fn matching(arguments: &Arguments) -> Result<ListRequest> {
     let documents: Vec<FilterDocument> =
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     let filters = documents.into_iter().map(|document| {
-        let value = match document.value {
-            Some(value) if nested(value.get(), b"[]").deepest > FILTER_LISTS_MAX => {
-                let message = format!("Lists in the value of a filter can nest at most {FILTER_LISTS_MAX} levels deep.");
-                return Err(Error::invalid_request(message).with_field(document.field));
-            }
-            Some(value) => FilterValue::Json(value),
-            None => FilterValue::Text("null".to_owned()),
-        };
-        Ok(Filter { field: document.field, operator: Operator::parse(&document.operator)?, value })
+        let value = document.value;
+        if value.as_ref().is_some_and(|value| nested(value.get(), b"[]").deepest > FILTER_LISTS_MAX) {
+            let message = format!("Lists in the value of a filter can nest at most {FILTER_LISTS_MAX} levels deep.");
+            return Err(Error::invalid_request(message).with_field(document.field));
+        }
+        let (operator, value) = (Operator::parse(&document.operator)?, FilterValue::of_json(value));
+        Ok(Filter { field: document.field, operator, value })
     });
     let filters = filters.collect::<Result<_>>()?;
     let search = arguments.read(ListParameter::Search.name())?;

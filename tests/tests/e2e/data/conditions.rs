@@ -2,6 +2,7 @@
 
 mod excluded;
 mod many;
+mod nulls;
 pub(crate) mod plans;
 mod refused;
 
