@@ -115,49 +115,60 @@ fn tests(count: usize) -> String {
 
 #[test]
 fn each_bound_is_the_last_that_is_taken() {
+    let refused = |text: &str, path: &str, limit: &str| {
+        let error = task(text).expect_err(path);
+        assert_eq!(error.code, Code::InvalidRequest, "{}", error.message);
+        assert!(error.message.starts_with(&format!("`{path}`: ")), "{path}: {}", error.message);
+        assert!(error.message.contains(limit), "{limit}: {}", error.message);
+    };
+    let below = |levels: usize, rest: &str| format!("where{}{rest}", "._not".repeat(levels));
+
     assert!(task(&tests(LEAVES_MAX)).is_ok());
     // One more test, in a second object, because the length of a list is limited too.
     let more = format!(r#"{{"_and":[{},{{"count":7}}]}}"#, tests(LEAVES_MAX));
-    assert!(task(&more).expect_err("too many").message.contains("100 tests"));
-    assert!(task(&tests(PARTS_MAX + 1)).expect_err("too long").message.contains("100 items"));
+    refused(&more, "where._and[1].count", "100 tests");
+    refused(&tests(PARTS_MAX + 1), "where._or", "100 items");
 
     let nested = |levels: usize| format!("{}{}{}", r#"{"_not":"#.repeat(levels - 1), "{}", "}".repeat(levels - 1));
     assert!(task(&nested(LEVELS_MAX)).is_ok());
-    assert!(task(&nested(LEVELS_MAX + 1)).expect_err("too deep").message.contains("8 levels"));
+    refused(&nested(LEVELS_MAX + 1), &below(8, ""), "8 levels");
     assert!(task(&nested(1000)).is_err());
     // The object of the operators is a level, and each dot of a path counts as a level.
     let with_operators =
         |levels: usize| format!("{}{}{}", r#"{"_not":"#.repeat(levels - 2), r#"{"count":{"gt":1}}"#, "}".repeat(levels - 2));
     assert!(task(&with_operators(LEVELS_MAX)).is_ok());
-    assert!(task(&with_operators(LEVELS_MAX + 1)).is_err());
+    refused(&with_operators(LEVELS_MAX + 1), &below(7, ".count"), "8 levels");
     let dotted = |levels: usize| {
         format!("{}{}{}", r#"{"_not":"#.repeat(levels - 3), r#"{"project.owner.name":"x"}"#, "}".repeat(levels - 3))
     };
     assert!(task(&dotted(LEVELS_MAX)).is_ok());
-    assert!(task(&dotted(LEVELS_MAX + 1)).is_err());
+    refused(&dotted(LEVELS_MAX + 1), &below(6, ".project.owner.name"), "8 levels");
 
     let empty = |lists: usize| {
         let list = format!(r#"{{"_and":[{}]}}"#, vec!["{}"; PARTS_MAX - 1].join(","));
         format!(r#"{{"_or":[{}]}}"#, vec![list.as_str(); lists].join(","))
     };
     assert!(task(&empty(9)).is_ok());
-    assert!(task(&empty(10)).expect_err("many objects").message.contains("1000 objects"));
+    // The outermost object is one as well, so the last one is too many.
+    refused(&empty(10), "where._or[9]._and[98]", "1000 objects");
     let values = |lists: usize| {
         let items: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
         let parts: Vec<String> = (0..lists).map(|_| format!(r#"{{"count":{{"nin":[{}]}}}}"#, items.join(","))).collect();
         format!(r#"{{"_or":[{}]}}"#, parts.join(","))
     };
     assert!(task(&values(10)).is_ok());
-    assert!(task(&values(11)).expect_err("many values").message.contains("10000 values"));
+    refused(&values(11), "where._or[10].count.nin", "10000 values");
 
     assert!(task(r#"{"parent.parent.parent.count":1}"#).is_ok());
-    assert!(task(r#"{"parent.parent.parent.parent.count":1}"#).expect_err("deep").message.contains("3 relations deep"));
+    refused(r#"{"parent.parent.parent.parent.count":1}"#, "where.parent.parent.parent.parent.count", "3 relations deep");
+    let parents = r#"{"parent":{"_or":[{},{"parent.parent":{"parent":{}}}]}}"#;
+    refused(parents, "where.parent._or[1].parent.parent.parent", "3 relations deep");
     let steps = |count: usize| {
         let parts: Vec<String> = (0..count).map(|number| format!(r#"{{"project.name":"{number}"}}"#)).collect();
         format!(r#"{{"_or":[{}]}}"#, parts.join(","))
     };
     assert!(task(&steps(STEPS_MAX)).is_ok());
-    assert!(task(&steps(STEPS_MAX + 1)).expect_err("many").message.contains("10 relation keys"));
+    refused(&steps(STEPS_MAX + 1), "where._or[10].project.name", "10 relation keys");
 }
 
 #[test]
@@ -477,22 +488,54 @@ fn listed_by(registry: &Registry, dialect: Dialect, parameters: &[(&str, &str)])
 
 #[test]
 fn filters_have_the_statement_of_their_condition() {
-    let cases: [(&[(&str, &str)], &str); 6] = [
-        (&[("title", "a")], r#"{"title":"a"}"#),
-        (&[("title", "null")], r#"{"title":null}"#),
-        (&[("title[neq]", "a"), ("count[gte]", "1"), ("count[lt]", "9")], r#"{"title":{"ne":"a"},"count":{">=":1,"lt":9}}"#),
-        (&[("count[in]", "1,2"), ("amount[nin]", "1.5")], r#"{"count":{"in":[1,2]},"amount":{"nin":[1.5]}}"#),
-        (&[("title[ilike]", "ab"), ("due[is_null]", "")], r#"{"_and":[{"title":{"ilike":"ab"}},{"due":{"is_null":true}}]}"#),
-        (&[("labels", "a"), ("done[neq]", "true")], r#"{"labels":"a","done":{"neq":true}}"#),
+    // The filters as a query string, the condition, and the tests of both on SQLite and on Postgres.
+    let cases = [
+        ("title=a", r#"{"title":"a"}"#, r#""title" = ?1"#, r#""title" = $1"#),
+        ("title=null", r#"{"title":null}"#, r#""title" IS NULL"#, r#""title" IS NULL"#),
+        (
+            "title[neq]=a&count[gte]=1&count[lt]=9",
+            r#"{"title":{"ne":"a"},"count":{">=":1,"lt":9}}"#,
+            r#""title" IS NOT ?1 AND "count" >= ?2 AND "count" < ?3"#,
+            r#""title" IS DISTINCT FROM $1 AND "count" >= $2 AND "count" < $3"#,
+        ),
+        (
+            "count[in]=1,2&amount[nin]=1.5",
+            r#"{"count":{"in":[1,2]},"amount":{"nin":[1.5]}}"#,
+            r#""count" IN (?1, ?2) AND (NOT "amount" IN (?3) OR "amount" IS NULL)"#,
+            r#""count" IN ($1, $2) AND (NOT "amount" IN ($3) OR "amount" IS NULL)"#,
+        ),
+        (
+            "title[ilike]=ab&due[is_null]=",
+            r#"{"_and":[{"title":{"ilike":"ab"}},{"due":{"is_null":true}}]}"#,
+            r#"svc_contains("title", 1, ?1) AND "due" IS NULL"#,
+            concat!(
+                r#"strpos(upper(lower("title" COLLATE "und-x-icu")), upper(lower($1::text COLLATE "und-x-icu"))) > 0"#,
+                r#" AND "due" IS NULL"#
+            ),
+        ),
+        (
+            "labels=a&done[neq]=true",
+            r#"{"labels":"a","done":{"neq":true}}"#,
+            concat!(
+                r#"EXISTS (SELECT 1 FROM json_each("task"."labels") AS svc_item WHERE svc_item.value = ?1 LIMIT 1)"#,
+                r#" AND "done" IS NOT ?2"#
+            ),
+            r#"EXISTS (SELECT 1 FROM unnest("task"."labels") AS svc_item WHERE svc_item = $1) AND "done" IS DISTINCT FROM $2"#,
+        ),
     ];
     let registry = registry();
-    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-        for (filters, condition) in cases {
-            let statement = listed_by(&registry, dialect, filters);
+    for (filters, condition, on_sqlite, on_postgres) in cases {
+        let filters: Vec<(&str, &str)> = filters.split('&').filter_map(|filter| filter.split_once('=')).collect();
+        for (dialect, tests) in [(Dialect::Sqlite, on_sqlite), (Dialect::Postgres, on_postgres)] {
+            let statement = listed_by(&registry, dialect, &filters);
             assert_eq!(statement, listed_by(&registry, dialect, &[("where", condition)]), "{condition}");
             assert_ne!(statement, listed_by(&registry, dialect, &[]), "{condition}");
+            let (_, after) = statement.0.split_once(" WHERE ").expect("tests");
+            assert_eq!(after.split(" ORDER BY ").next(), Some(tests), "{}", statement.0);
         }
     }
+    let (_, params) = listed_by(&registry, Dialect::Postgres, &[("count[in]", "1,2"), ("amount[nin]", "1.5")]);
+    assert_eq!(params[..3], [Param::Integer(Some(1)), Param::Integer(Some(2)), Param::Decimal(Some((150, 2)))]);
 }
 
 #[test]

@@ -241,8 +241,16 @@ impl Draw {
             "is_null" | "is_not_null" => FilterValue::None,
             "like" | "ilike" => FilterValue::One(quoted(self.pick(&TERMS))),
             "in" | "nin" => {
-                let items: Vec<String> = (0..self.random.usize(1..4)).map(|_| self.value(kind)).collect();
-                if self.random.bool() { FilterValue::List(items) } else { FilterValue::Joined(items) }
+                let mut items: Vec<String> = (0..self.random.usize(1..4)).map(|_| self.value(kind)).collect();
+                match self.random.bool() {
+                    true => {
+                        // A null in an array is null on every surface. In a text with commas, an item `null` is null in a query
+                        // string, and a text in JSON. A query string cannot search for null, so no `like` has one either.
+                        items.extend(self.one_in(4).then(|| "null".to_owned()));
+                        FilterValue::List(items)
+                    }
+                    false => FilterValue::Joined(items),
+                }
             }
             "eq" | "neq" if self.one_in(6) => FilterValue::One("null".to_owned()),
             _ => FilterValue::One(self.value(kind)),
