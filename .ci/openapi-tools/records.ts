@@ -5,6 +5,7 @@ import type { RecordPaths } from "./console/record-paths";
 import type { paths } from "./schema";
 
 type List = RecordPaths["/api/v1/data/{object}"];
+type Query = RecordPaths["/api/v1/data/{object}/query"];
 type One = RecordPaths["/api/v1/data/{object}/{id}"];
 type Links = RecordPaths["/api/v1/data/{object}/{id}/links/{relation}"];
 type Bulk = RecordPaths["/api/v1/data/{object}/bulk"];
@@ -13,6 +14,7 @@ type Export = RecordPaths["/api/v1/data/{object}/export"];
 type Action = RecordPaths["/api/v1/blocks/{block}/actions/{action}"];
 
 type ApiList = paths["/api/v1/data/task"];
+type ApiQuery = paths["/api/v1/data/task/query"];
 type ApiOne = paths["/api/v1/data/task/{id}"];
 type ApiLinks = paths["/api/v1/data/task/{id}/links/tags"];
 type ApiBulk = paths["/api/v1/data/task/bulk"];
@@ -36,6 +38,7 @@ type ApiPage = Json<Content<ApiList["get"]["responses"][200]>>;
 export type Answers = [
   Fits<Content<List["get"]["responses"][200]>, ApiPage>,
   Fits<Content<List["post"]["responses"][200]>, Json<Content<ApiList["post"]["responses"][201]>>>,
+  Fits<Content<Query["post"]["responses"][200]>, Json<Content<ApiQuery["post"]["responses"][200]>>>,
   Fits<Content<One["get"]["responses"][200]>, Json<Content<ApiOne["get"]["responses"][200]>>>,
   Fits<Content<One["patch"]["responses"][200]>, Json<Content<ApiOne["patch"]["responses"][200]>>>,
   Fits<keyof ApiOne["delete"]["responses"], 204>,
@@ -55,6 +58,7 @@ export type Pageless = Fits<Content<List["get"]["responses"][200]>, Omit<ApiPage
 const ids = ["0190a2c4-0000-7000-8000-000000000000"];
 export const bodies = [
   { title: "One" } satisfies Body<List["post"]> satisfies Body<ApiList["post"]>,
+  { where: { done: true }, cursor: true, pageSize: 50, sort: "title" } satisfies Body<Query["post"]> satisfies Body<ApiQuery["post"]>,
   { done: true } satisfies Body<One["patch"]> satisfies Body<ApiOne["patch"]>,
   { ids } satisfies Body<Links["post"]> satisfies Body<ApiLinks["post"]>,
   { ids } satisfies Body<Links["delete"]> satisfies Body<ApiLinks["delete"]>,

@@ -6,6 +6,8 @@ import { bundled } from "./bundled.mjs";
 const tree = await bundled("screens/records/filters/tree.ts");
 const sendable = await bundled("screens/records/filters/sendable.ts");
 const copies = await bundled("screens/records/copies.ts");
+const list = await bundled("screens/records/list-query.ts");
+const viewing = await bundled("api/view-as.ts");
 const words = await bundled("screens/records/filters/words.ts");
 const { tableShape } = await bundled("screens/records/columns.ts");
 const { shapeOf } = await bundled("api/record-shape.ts");
@@ -31,6 +33,7 @@ const schema = {
     { name: "tag", fields: [{ name: "name", type: "text" }] },
     { name: "comment", fields: [{ name: "text", type: "text" }] },
     { name: "passport", fields: [{ name: "number", type: "text" }] },
+    { name: "lookup", fields: [{ name: "where", type: "text" }, { name: "title", type: "text" }, { name: "size", type: "big_integer" }] },
   ],
   relationships: [
     { name: "owner", kind: "many_to_one", source: "task", target: "person" },
@@ -163,7 +166,90 @@ test("plain conditions of own fields stay plain", () => {
   assert.equal(tree.partsOf({ conditions: [], where: "{" }, task, of), undefined);
 });
 
+const VIEW = { conditions: [], where: "", search: "", sort: [] };
+const plain = (operator, value, field = "title") => ({ field, operator, value });
+
+test("the text null is sent as JSON, because a query parameter would mean null", () => {
+  const sent = (conditions, where = "") => Object.fromEntries(list.filterParameters({ ...VIEW, conditions, where }, task));
+  for (const [operator, value, where] of [
+    ["eq", "null", '{"title":"null"}'],
+    ["neq", "null", '{"title":{"neq":"null"}}'],
+    ["lt", "null", '{"title":{"lt":"null"}}'],
+    ["in", ["a", "null"], '{"title":{"in":["a","null"]}}'],
+    ["nin", ["null"], '{"title":{"nin":["null"]}}'],
+  ]) {
+    assert.deepEqual(sent([plain(operator, value)]), { where }, `${operator} ${value}`);
+    // The same condition as JSON text is the same filter.
+    assert.deepEqual(tree.filterOf(read(where), task, of), { conditions: [plain(operator, value)], where: "" });
+  }
+  // These are read as they are written. An item with a comma or a quote has quotes around it.
+  for (const [operator, value, text] of [
+    ["like", "null", "null"],
+    ["ilike", "null", "null"],
+    ["eq", "Null", "Null"],
+    ["eq", "a,b", "a,b"],
+    ["in", ["null,b", 'say "null"', "", "c"], '"null,b","say ""null""","",c'],
+    ["is_null", null, "true"],
+  ])
+    assert.deepEqual(sent([plain(operator, value)]), { [`title[${operator}]`]: text }, `${operator} ${value}`);
+  // It joins the other conditions. Two conditions on one field stay two.
+  const both = [plain("eq", "open", "status"), plain("eq", "null")];
+  assert.deepEqual(sent(both, '{"amount":{"gt":1.50}}'), { "status[eq]": "open", where: '{"amount":{"gt":1.50},"title":"null"}' });
+  assert.equal(sent(both, '{"title":"x"}').where, '{"title":"x","_and":[{"title":"null"}]}');
+  assert.deepEqual(sent(both, "{"), { "status[eq]": "open", where: "{" });
+  // A condition that has all levels keeps them.
+  const deep = (levels) => (levels === 1 ? { done: true } : { _not: deep(levels - 1) });
+  assert.equal(sendable.sizeOf(JSON.parse(sent(both, JSON.stringify(deep(8))).where), task, of).levels, 8);
+  // A number has no such value, and the server says so.
+  assert.deepEqual(sent([plain("eq", "null", "amount")]), { where: '{"amount":"null"}' });
+  // Conditions that are not complete are not sent.
+  assert.deepEqual(sent([plain("in", []), plain("eq", "null", "gone")]), {});
+});
+
+test("every surface copies the text null as a text", () => {
+  const { request, graphql, mcp } = copies.copiesOf(task, of, { ...VIEW, conditions: [plain("eq", "null"), plain("in", ["null", "a"])] }, [{ id: "title" }], 1, 50);
+  assert.deepEqual(JSON.parse(new URL(request.path, "http://localhost").searchParams.get("where")), { title: "null", _and: [{ title: { in: ["null", "a"] } }] });
+  assert.ok(graphql.query.includes('filter: [{ field: "title", operator: eq, value: "null" }, { field: "title", operator: in, value: ["null", "a"] }]'), graphql.query);
+  assert.deepEqual(mcp.arguments.filters, [plain("eq", "null"), plain("in", ["null", "a"])]);
+});
+
+test("the list of an object with a field called where takes its condition in a body", () => {
+  const lookup = of("lookup");
+  const body = (view, shape = lookup) => list.bodyOf(list.listParameters({ ...VIEW, ...view }, shape), shape);
+  const where = '{"_or":[{"where":"there"},{"size":{"gt":9007199254740993}}]}';
+  const whole = { conditions: [plain("ilike", "x"), plain("in", ["a", "b,c"])], where, search: "s", sort: [{ id: "title", descending: true }] };
+  assert.equal(printJson(body(whole)), `{"search":"s","where":${where},"sort":"-title","filters":[{"field":"title","operator":"ilike","value":"x"},{"field":"title","operator":"in","value":"a,\\"b,c\\""}]}`);
+  assert.deepEqual(body({ conditions: [plain("eq", "null", "where")] }), { where: { where: "null" } });
+  // A query string takes everything else, and the conditions of other objects.
+  assert.equal(body({ conditions: [plain("eq", "here", "where"), plain("ilike", "x")], search: "s" }), undefined);
+  assert.equal(body({ where: '{"title":"a"}' }, task), undefined);
+  const page = (...parameters) => list.bodyOf([["where", "{}"], ...parameters], lookup);
+  assert.deepEqual(page(["cursor", ""], ["pageSize", "50"], ["count", "none"]), { where: {}, cursor: true, pageSize: 50, count: "none" });
+  assert.deepEqual(page(["after", "x="], ["page", "3"], ["id[in]", "a,b"]), { where: {}, after: "x=", page: 3, filters: [{ field: "id", operator: "in", value: "a,b" }] });
+  // The server refuses a text that is no condition. In a body, null would be none.
+  for (const text of ["{", "null", "[]"]) assert.deepEqual(body({ where: text }), { where: text });
+  assert.deepEqual([lookup, task].map((shape) => list.isOnlyForList({ ...VIEW, where }, shape)), [true, false]);
+  const copied = (at) => copies.copiesOf(lookup, of, { ...VIEW, where }, [{ id: "title" }], at, 50);
+  assert.equal(printJson(copied(2).request), `{"method":"POST","path":"/api/v1/data/lookup/query","body":{"where":${where},"page":2,"pageSize":50}}`);
+  assert.ok(copied(1).graphql.query.includes('lookup(where: { _or: [{ where: { eq: "there" } }, { size: { gt: 9007199254740993 } }] }, pageSize: 50)'), copied(1).graphql.query);
+});
+
+test("a view as a role reads by a body, and changes nothing", async () => {
+  const asked = (method, path) => viewing.asViewed(new Request(`http://localhost${path}`, { method, ...(method === "GET" ? {} : { body: '{"a":1}' }) }));
+  viewing.viewAs.begin({ id: "reader", name: "Reader" });
+  try {
+    for (const [method, path] of [["GET", "/api/v1/data/task"], ["POST", "/api/v1/data/task/query"]]) assert.equal(asked(method, path).headers.get("x-svc-view-as"), "reader");
+    assert.equal(await asked("POST", "/api/v1/data/task/query").text(), '{"a":1}');
+    for (const [method, path] of [["POST", "/api/v1/data/task"], ["POST", "/api/v1/data/task/x/links/query"], ["PATCH", "/api/v1/data/task/query"]]) assert.throws(() => asked(method, path), /Leave that view/);
+  } finally {
+    viewing.viewAs.end();
+  }
+});
+
 test("a filter is said in words", () => {
+  assert.equal(said({ title: "null" }), 'title is "null"');
+  assert.equal(said({ title: null }), "title is null");
+  assert.equal(said({ title: { in: ["null", "b"] } }), 'title is any of "null", b');
   assert.equal(said({ status: "open", _or: [{ amount: { gte: 10 } }, { "owner.name": { ilike: "an" } }] }), "status is open and (amount ≥ 10 or owner's name contains an)");
   assert.equal(said({ _or: [{ amount: { gte: 10 } }, { "owner.company.name": "Acme" }] }), "amount ≥ 10 or owner's company's name is Acme");
   assert.equal(said({ _not: { status: "open" } }), "not (status is open)");

@@ -18,7 +18,7 @@ const ticks = await bundled("components/ticks.ts");
 const { tableShape } = await bundled("screens/records/columns.ts");
 const { shapeOf } = await bundled("api/record-shape.ts");
 const { parseJson } = await bundled("api/json.ts");
-const { queryText } = await bundled("screens/records/list-query.ts");
+const { filterParameters, isOnlyForList, queryText } = await bundled("screens/records/list-query.ts");
 
 const schema = {
   objects: [
@@ -127,7 +127,9 @@ test("conditions on groups are typed by the result, and keys that are gone are l
 });
 
 test("an object with fields of these names keeps them as filters", () => {
-  assert.deepEqual(asked({ group: "at:day", having: '[["count","gt","1"]]' }, { ...VIEW, where: '{"tz":"CET"}' }, of("stop")), { fn: "count", groupBy: "at:day" });
+  assert.deepEqual(asked({ group: "at:day", having: '[["count","gt","1"]]' }, { ...VIEW, conditions: [{ field: "where", operator: "eq", value: "x" }] }, of("stop")), { fn: "count", groupBy: "at:day", "where[eq]": "x" });
+  // If `where` is a field, no aggregate takes a condition, so the screen shows no groups.
+  assert.deepEqual([sale, of("stop")].map((shape) => isOnlyForList({ ...VIEW, where: '{"_not":{"at":"2026-01-01"}}' }, shape)), [false, true]);
   assert.deepEqual([...fields(["at:day"], of("stop")), ...fields(["at:day", "day:day"])].map(({ clock }) => clock), ["utc", "reader", "utc"]);
 });
 
@@ -269,8 +271,9 @@ test("a group narrows the records to exactly its own", () => {
   // No column has values before the year 1 or after the year 9999.
   assert.deepEqual(only("day:year", "9999-01-01").conditions, [{ field: "day", operator: "gte", value: "9999-01-01" }]);
   assert.deepEqual(only("at:year", "0000-12-31T23:06:32.000Z").conditions, [{ field: "at", operator: "lt", value: "0001-12-31T23:06:32.000Z" }]);
-  // As a plain condition, this text would mean null.
-  assert.deepEqual(only("item", "null"), { conditions: [], where: '{"item":"null"}' });
+  // As a parameter of its own, this text would mean null.
+  assert.deepEqual(only("item", "null"), { conditions: [{ field: "item", operator: "eq", value: "null" }], where: "" });
+  assert.deepEqual(filterParameters({ ...VIEW, ...only("item", "null") }, sale), [["where", '{"item":"null"}']]);
   assert.deepEqual(only("item", "$now"), { conditions: [{ field: "item", operator: "eq", value: "$now" }], where: "" });
 });
 
@@ -314,9 +317,8 @@ test("a group adds to the filter of the view", () => {
   assert.equal(narrowed(["gone"], { gone: 1 }), undefined);
   // The address has no room for this filter.
   assert.equal(narrowed(["item"], { item: "x".repeat(16_000) }), undefined);
-  // An object with a field called `where` takes no condition as JSON.
-  assert.equal(narrowed(["tz"], { tz: "null" }, NONE, of("stop")), undefined);
-  assert.deepEqual(narrowed(["tz"], { tz: "CET" }, NONE, of("stop")).conditions, [{ field: "tz", operator: "eq", value: "CET" }]);
+  // The list of an object with a field called `where` takes a condition too.
+  for (const tz of ["CET", "null"]) assert.deepEqual(narrowed(["tz"], { tz }, NONE, of("stop")), { conditions: [{ field: "tz", operator: "eq", value: tz }], where: "" });
 });
 
 const layOut = (by, rows, { functions = ["count"], kind = "bars", knowsGaps = true } = {}) =>

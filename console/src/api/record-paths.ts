@@ -62,6 +62,9 @@ export interface RecordPaths {
     get: Call<OfObject, RecordsPage>;
     post: Call<OfObject, One, JsonObject>;
   };
+  "/api/v1/data/{object}/query": {
+    post: Call<OfObject, RecordsPage, JsonObject>;
+  };
   "/api/v1/data/{object}/{id}": {
     get: Call<OfRecord, One>;
     patch: Call<OfRecord, One, JsonObject, Condition>;

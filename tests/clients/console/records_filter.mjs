@@ -1,7 +1,7 @@
 // The filter of the records with and, or, not and relations: in the builder, in words, saved, counted, exported, copied, and refused.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, choosePath, copyAs, engine, grid, intercept, look, must, open, person, ready, until, writeCode } from "./harness.mjs";
+import { admin, base, call, cell, choosePath, copyAs, engine, grid, intercept, look, must, open, person, ready, until, writeCode } from "./harness.mjs";
 
 let me;
 
@@ -19,6 +19,7 @@ before(async () => {
     ],
     remark: [{ name: "text", type: "text" }, { name: "urgent", type: "boolean" }],
     lookup: [{ name: "where", type: "text" }, { name: "title", type: "text" }],
+    reply: [{ name: "word", type: "text" }, { name: "place", type: "integer" }],
   };
   for (const [name, fields] of Object.entries(objects)) await must(me, "POST", "/api/v1/objects", { name, fields, ...(name === "duty" ? { label: "Duties" } : {}) });
   for (const [name, kind, source, target] of [
@@ -43,12 +44,17 @@ before(async () => {
   await make("remark", { text: "now", urgent: true, duty_id: await id("Duty 04") });
   await make("lookup", { where: "here", title: "one" });
   await make("lookup", { where: "there", title: "two" });
+  await make("lookup", { where: "there", title: "three" });
+  // One word is the text, and two are null.
+  for (const [place, word] of ["null", null, null, "some"].entries()) await make("reply", { place: place + 1, word });
 });
 
 const builder = (page) => page.getByRole("dialog", { name: "Filter", exact: true }).filter({ has: page.locator("[data-sentence]") });
 const sentence = async (page) => ((await builder(page).locator("[data-sentence]").textContent()) ?? "").trim();
 const says = (page, text) => until(text, async () => (await sentence(page)) === text);
 const records = (page, count) => page.getByText(`${count} ${count === 1 ? "record" : "records"}`, { exact: true }).waitFor();
+/** Waits until the table has so many rows, and the first one this value. */
+const shows = (page, count, column, value) => until(`${count} rows, the first one with ${value}`, async () => (await grid(page).locator("[data-row]").count()) === count && ((await cell(page, 0, column).textContent()) ?? "").trim() === value);
 const whereOf = (page) => new URL(page.url()).searchParams.get("where");
 const address = (where, object = "duty") => `/admin/data/${object}?where=${encodeURIComponent(typeof where === "string" ? where : JSON.stringify(where))}`;
 const apply = (page) => builder(page).getByRole("button", { name: "Apply" }).click();
@@ -385,7 +391,7 @@ test("the server's refusal stands in the builder", async () => {
   await release();
 });
 
-test("no relation is offered that leads to what one may not read, and none where the object has a field called where", async () => {
+test("no relation is offered that leads to what one may not read", async () => {
   const reader = await person(me, `Filter Reader ${engine}`, [{ resource: "duty", actions: ["read"] }, { resource: "clerk", actions: ["read"] }]);
   const page = await open("/admin/data/duty", { as: reader });
   await ready(page);
@@ -397,14 +403,100 @@ test("no relation is offered that leads to what one may not read, and none where
   await page.getByRole("option", { name: "age", exact: true }).waitFor();
   assert.equal(await page.getByRole("option", { name: "Columns of firm" }).count(), 0);
   assert.equal((await call(reader, "GET", `/api/v1/data/duty?where=${encodeURIComponent('{"owner.firm.name":"Acme"}')}`)).status, 403);
+});
 
-  const other = await open("/admin/data/lookup", { as: me });
-  await ready(other);
-  await other.getByRole("button", { name: "Filter", exact: true }).click();
-  const quick = other.getByRole("dialog", { name: "Filter", exact: true });
-  await choosePath(other, quick.getByRole("combobox", { name: "Column" }), "where");
+test("the text null is a text in every form of a filter, and not null", async () => {
+  const page = await open("/admin/data/reply?sort=place", { as: me });
+  await ready(page);
+  await records(page, 4);
+  // By a cell. The row of the first place has the text.
+  await cell(page, 0, "word").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Only rows with this value" }).click();
+  await records(page, 1);
+  await page.getByRole("button", { name: 'word is "null"', exact: true }).waitFor();
+  await shows(page, 1, "place", "1");
+  const url = new URL(/'(http[^']+)'/.exec(await copyAs(page, "curl"))[1]);
+  assert.equal((await must(me, "GET", url.pathname + url.search)).pagination.totalCount, 1);
+  assert.equal((await answerOf(await copyAs(page, "JavaScript"))).pagination.totalCount, 1);
+  const answer = await must(me, "POST", "/api/v1/graphql", { query: await copyAs(page, "GraphQL") });
+  assert.equal(answer.data?.reply.pagination.totalCount, 1, JSON.stringify(answer));
+  const called = await must(me, "POST", "/api/v1/mcp", (await copyAs(page, "MCP")).replace("{", '{ "jsonrpc": "2.0", "id": 1,'), { headers: { accept: "application/json, text/event-stream" } });
+  assert.equal(called.result?.structuredContent?.pagination.totalCount, 1, JSON.stringify(called));
+
+  // As JSON. The value null is another condition.
+  await page.getByRole("button", { name: 'word is "null"', exact: true }).click();
+  await page.getByRole("button", { name: "Build with and, or, not" }).click();
+  await builder(page).getByRole("button", { name: "Edit as JSON" }).click();
+  const editor = builder(page).getByRole("textbox", { name: "Condition" });
+  await writeCode(editor, '{"word": null}');
+  await builder(page).getByText("2 records match").waitFor();
+  await writeCode(editor, '{"word": "null"}');
+  await builder(page).getByText("1 record matches").waitFor();
+  await apply(page);
+  await records(page, 1);
+
+  // By the address, as in saved views: alone, negated, in lists, and as a part of a text.
+  for (const [operator, value, count] of [["eq", "null", 1], ["neq", "null", 3], ["in", ["null", "some"], 2], ["nin", ["null"], 3], ["ilike", "null", 1], ["is_null", undefined, 2]]) {
+    await page.goto(`${base}/admin/data/reply?filter=${encodeURIComponent(JSON.stringify([["word", operator, ...(value === undefined ? [] : [value])]]))}`);
+    await ready(page);
+    await records(page, count);
+  }
+});
+
+test("an object with a field called where has the builder, and says what cannot have its conditions", async () => {
+  const page = await open("/admin/data/lookup?sort=title", { as: me });
+  const asked = [];
+  page.on("request", (request) => asked.push(`${request.method()} ${request.url()}`));
+  await ready(page);
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  const quick = page.getByRole("dialog", { name: "Filter", exact: true });
+  await choosePath(page, quick.getByRole("combobox", { name: "Column" }), "where");
   await quick.getByRole("textbox", { name: "Value of where" }).fill("there");
-  assert.equal(await quick.getByRole("button", { name: "Build with and, or, not" }).count(), 0);
   await quick.getByRole("button", { name: "Add condition" }).click();
-  await records(other, 1);
+  await records(page, 2);
+  // A plain condition needs no body.
+  assert.deepEqual(asked.filter((request) => request.startsWith("POST") && request.includes("/data/lookup")), []);
+
+  await page.getByRole("button", { name: "where contains there", exact: true }).click();
+  await page.getByRole("button", { name: "Build with and, or, not" }).click();
+  await builder(page).getByRole("button", { name: "Edit as JSON" }).click();
+  await writeCode(builder(page).getByRole("textbox", { name: "Condition" }), '{"_or": [{"where": "there"}, {"title": "none"}]}');
+  await builder(page).getByText("2 records match").waitFor();
+  await apply(page);
+  await page.getByRole("button", { name: "where is there or title is none", exact: true }).waitFor();
+  await records(page, 2);
+  await shows(page, 2, "title", "three");
+  assert.ok(asked.some((request) => request.startsWith("POST") && request.endsWith("/api/v1/data/lookup/query")), asked.join("\n"));
+  assert.ok(asked.every((request) => !/\/data\/lookup\S*[?&]where=/.test(request) || request.includes("/admin/")), asked.join("\n"));
+  assert.match(await copyAs(page, "curl"), /curl -X POST '[^']+\/api\/v1\/data\/lookup\/query'/);
+  assert.equal((await answerOf(await copyAs(page, "JavaScript"))).pagination.totalCount, 2);
+  const answer = await must(me, "POST", "/api/v1/graphql", { query: await copyAs(page, "GraphQL") });
+  assert.equal(answer.data?.lookup.pagination.totalCount, 2, JSON.stringify(answer));
+
+  // Exports, groups and the selection of all that match have no body, and say so.
+  const reason = "The object has a field called where, so only its list takes this condition.";
+  await page.getByRole("button", { name: "Import, export" }).click();
+  await page.getByText(reason).waitFor();
+  assert.ok(await page.getByRole("menuitem", { name: /^Export as CSV/ }).isDisabled());
+  await look(page, "where-export", { widths: [1280] });
+  await page.keyboard.press("Escape");
+  await grid(page).focus();
+  await page.keyboard.press("Space");
+  assert.ok(await page.getByRole("button", { name: "Select all 2 that match" }).isDisabled());
+  await page.getByRole("toolbar", { name: "Selected records" }).getByText(reason).waitFor();
+  await look(page, "where-selected", { widths: [1280, 390] });
+  await page.getByRole("button", { name: "Clear selection" }).click();
+  await page.getByRole("button", { name: "Group", exact: true }).click();
+  await page.getByRole("heading", { name: "Groups cannot have this filter" }).waitFor();
+  await page.getByText(reason).waitFor();
+  await look(page, "where-groups", { widths: [1280, 390] });
+  await page.getByRole("button", { name: "Show the records" }).click();
+  await ready(page);
+  await records(page, 2);
+
+  // A row that does not match any more says so here too.
+  const [{ id }] = (await must(me, "GET", "/api/v1/data/lookup?title=two")).data;
+  await must(me, "PATCH", `/api/v1/data/lookup/${id}`, { where: "elsewhere" });
+  await grid(page).locator("[data-row][data-gone]").waitFor();
+  await records(page, 1);
 });

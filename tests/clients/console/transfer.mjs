@@ -183,7 +183,9 @@ test("an export with names comes back by an import, ids where there is no name i
   }
   const named = (await must(me, "POST", "/api/v1/data/club", { name: "=SC, Bern", number: 4 })).data.id;
   const nameless = (await must(me, "POST", "/api/v1/data/club", {})).data.id;
-  for (const [name, club_id] of [["a", named], ["b", nameless], ["c", null]]) await must(me, "POST", "/api/v1/data/player", { name, club_id });
+  // This name is a text. It is not that of the club without one.
+  const odd = (await must(me, "POST", "/api/v1/data/club", { name: "null" })).data.id;
+  for (const [name, club_id] of [["a", named], ["b", nameless], ["c", null], ["d", odd]]) await must(me, "POST", "/api/v1/data/player", { name, club_id });
   for (const field of ["name", "number"]) {
     const page = await open("/admin/data/player", { as: me });
     await page.getByRole("button", { name: "Import, export" }).click();
@@ -200,7 +202,7 @@ test("an export with names comes back by an import, ids where there is no name i
     await run(other);
     await isDone(other);
     const { data } = await must(me, "GET", "/api/v1/data/coach?sort=name");
-    assert.deepEqual(data.map(({ name, club_id }) => [name, club_id]), [["a", named], ["b", nameless], ["c", null]]);
+    assert.deepEqual(data.map(({ name, club_id }) => [name, club_id]), [["a", named], ["b", nameless], ["c", null], ["d", odd]]);
     for (const { id } of data) await must(me, "DELETE", `/api/v1/data/coach/${id}`);
   }
 });

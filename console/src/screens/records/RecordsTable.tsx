@@ -36,7 +36,7 @@ import type { RecordRow } from "../../api/record-paths";
 import { GONE_SOON } from "./bulk/useSelection";
 import { type ShapeOf, filterOf, partsOf, testOf } from "./filters/tree";
 import { useTitles } from "./useTitles";
-import { isNewestFirst, listParameters, queryText } from "./list-query";
+import { isNewestFirst, isOnlyForList, listParameters, queryText } from "./list-query";
 import { pageShown } from "./page-shown";
 import { ColumnsPanel } from "./views/ColumnsPanel";
 import { SortPanel } from "./views/SortPanel";
@@ -348,6 +348,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
             <TransferMenu
               object={object}
               view={[...listParameters(view, shape), ["select", shown.map(({ id }) => id).join()]]}
+              isOnlyForList={isOnlyForList(view, shape)}
               isImporting={search.import === true}
               onImporting={(isImporting) => void navigate({ search: (now) => ({ ...now, import: isImporting ? true : undefined }), replace: true, resetScroll: false })}
             />

@@ -5,7 +5,7 @@ import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
 import { type ShapeOf, parseWhere, printParts, readWhere } from "./filters/tree";
 import type { RecordColumn, RecordShape } from "./columns";
-import { type ListView, type SortKey, listParameters, printSort, queryText, sendable, takesWhere } from "./list-query";
+import { type ListView, type SortKey, bodyOf, listParameters, printSort, queryText, sendable } from "./list-query";
 
 /** Converts the text to JSON. Numbers and booleans keep their type. Everything else stays text. */
 function typed(text: string, column: RecordColumn | undefined): JsonValue {
@@ -35,7 +35,7 @@ function filterCopies(shape: RecordShape, of: ShapeOf, view: ListView) {
   const conditions = sendable(view.conditions, shape).map((condition) => ({ condition, value: valueOf(condition, shape.byId.get(condition.field)) }));
   const filters = conditions.map(({ condition: { field, operator }, value }) => ({ field, operator, ...(value === undefined ? {} : { value }) }));
   // If the text is not a valid condition, only the REST request contains it. The response says what is wrong with it.
-  const where = view.where === "" || !takesWhere(shape) ? undefined : parseWhere(view.where);
+  const where = view.where === "" ? undefined : parseWhere(view.where);
   const explicit = where === undefined ? undefined : printParts(readWhere(where, shape, of), shape, of, { isExplicit: true });
   return {
     /** The arguments of GraphQL. */
@@ -58,8 +58,11 @@ export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, column
   const { parts, hasGraphql, members } = filterCopies(shape, of, view);
   const sort = view.sort.filter(({ id }) => shape.byId.has(id));
   const given = [...parts, ...sortLiteral(sort), ...(page > 1 ? [`page: ${page}`] : []), `pageSize: ${size}`];
+  const path = `/api/v1/data/${shape.name}`;
+  const parameters: [string, string][] = [...listParameters(view, shape), ...pageParameter(page), ["pageSize", String(size)]];
+  const body = bodyOf(parameters, shape);
   return {
-    request: { method: "GET", path: `/api/v1/data/${shape.name}?${queryText([...listParameters(view, shape), ...pageParameter(page), ["pageSize", String(size)]])}` },
+    request: body === undefined ? { method: "GET", path: `${path}?${queryText(parameters)}` } : { method: "POST", path: `${path}/query`, body },
     graphql: hasGraphql ? { query: `{\n  ${shape.name}(${given.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` } : undefined,
     mcp: {
       tool: "query_data",

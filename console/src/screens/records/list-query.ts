@@ -1,5 +1,7 @@
-/** The query parameters of a view's request. */
-import { type Condition, conditionParameter, isWhole } from "./filters/conditions";
+/** The parameters of a view's request, in a query string or in a body. This file does not use React. */
+import { type JsonObject, type JsonValue, printJson } from "../../api/json";
+import { type Condition, conditionParameter, isWhole, meansNull } from "./filters/conditions";
+import { parseWhere, printParts, testOf } from "./filters/tree";
 import type { RecordShape } from "./columns";
 
 export interface SortKey {
@@ -8,7 +10,7 @@ export interface SortKey {
 }
 
 export interface ListView {
-  /** Plain conditions, which AND joins. Each is a parameter of its own. */
+  /** Plain conditions, which AND joins. A value is always a text: `null` is the text, and `is_null` tests for null. */
   conditions: Condition[];
   /** The JSON text of a condition that plain conditions cannot express, or an empty text. */
   where: string;
@@ -35,25 +37,31 @@ export function sendable(conditions: Condition[], shape: RecordShape): Condition
   });
 }
 
-/**
- * Whether the object's lists take a condition. If the object has a field with the name `where`, the parameter filters by that field
- * instead.
- */
-export function takesWhere(shape: RecordShape): boolean {
-  return !shape.byId.has("where");
-}
-
 /** Whether the object's lists take cursors. A field with the name of one of their parameters replaces it too. */
 export function takesCursors(shape: RecordShape): boolean {
   return !["cursor", "after", "before"].some((name) => shape.byId.has(name));
 }
 
-/** The parameters that decide which rows match: the search, the plain conditions, and the condition as JSON. */
+const WHERE = "where";
+
+/** The condition as JSON, with these plain conditions. A text that is no condition stays as it is, so that the server says what is wrong. */
+function joined(where: string, conditions: Condition[], shape: RecordShape): string {
+  const json: JsonObject | undefined = where === "" ? {} : parseWhere(where);
+  if (conditions.length === 0 || json === undefined) return where;
+  return printJson(printParts([{ kind: "raw", json }, ...conditions.map(testOf)], shape, () => undefined));
+}
+
+/**
+ * The parameters that decide which rows match: the search, the plain conditions, and the condition as JSON. A plain condition with another
+ * meaning in a query string is a part of the condition.
+ */
 export function filterParameters({ conditions, where, search }: ListView, shape: RecordShape): [string, string][] {
+  const whole = sendable(conditions, shape);
+  const condition = joined(where, whole.filter(meansNull), shape);
   return [
     ...(search === "" ? [] : [["search", search] as [string, string]]),
-    ...sendable(conditions, shape).map(conditionParameter),
-    ...(where === "" || !takesWhere(shape) ? [] : [["where", where] as [string, string]]),
+    ...whole.filter((each) => !meansNull(each)).map(conditionParameter),
+    ...(condition === "" ? [] : [[WHERE, condition] as [string, string]]),
   ];
 }
 
@@ -67,6 +75,37 @@ export function listParameters(view: ListView, shape: RecordShape): [string, str
 export function queryText(parameters: [string, string][]): string {
   return new URLSearchParams(parameters).toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
+
+/** The value of a parameter in a body. */
+function bodyValue(name: string, text: string): JsonValue {
+  if (name === WHERE) return parseWhere(text) ?? text;
+  if (name === "cursor") return true;
+  return name === "page" || name === "pageSize" ? Number(text) : text;
+}
+
+/**
+ * The parameters of a list as the body of `POST …/query`. Undefined if a query string takes them. If the object has a field with the name
+ * `where`, the parameter of this name filters by that field, so only a body takes a condition.
+ */
+export function bodyOf(parameters: [string, string][], shape: RecordShape): JsonObject | undefined {
+  if (!shape.byId.has(WHERE) || !parameters.some(([name]) => name === WHERE)) return undefined;
+  const filters: JsonObject[] = [];
+  const body: JsonObject = {};
+  for (const [name, value] of parameters) {
+    const [, field, operator] = /^(\w+)\[(\w+)\]$/.exec(name) ?? [];
+    if (field !== undefined && operator !== undefined) filters.push({ field, operator, value });
+    else body[name] = bodyValue(name, value);
+  }
+  return filters.length === 0 ? body : { ...body, filters };
+}
+
+/** Whether only the list takes the condition of the view: exports and groups have no body. */
+export function isOnlyForList(view: ListView, shape: RecordShape): boolean {
+  return bodyOf(filterParameters(view, shape), shape) !== undefined;
+}
+
+/** The reason that people read then. */
+export const ONLY_FOR_LIST = "The object has a field called where, so only its list takes this condition.";
 
 /** Whether new rows come first. Without a sort the newest rows come first, but only for persons who may read `created_at`. */
 export function isNewestFirst(sort: SortKey[], shape: RecordShape): boolean {

@@ -4,12 +4,12 @@
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { api, dataOf } from "../../api/client";
 import { isJsonObject, sameJson } from "../../api/json";
 import { useLive } from "../../api/live";
 import type { RecordShape } from "./columns";
 import type { RowMark } from "./grid/GridRow";
 import { type ListView, filterParameters, isNewestFirst, queryText } from "./list-query";
+import { readList } from "./lists";
 import { useMe } from "../../api/session";
 import type { RecordRow } from "../../api/record-paths";
 import type { LiveEvent } from "../../api/types";
@@ -123,10 +123,10 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
   const belonging = useCallback(
     async (ids: string[]) => {
       const query = `${latest.current.filters}&id[in]=${ids.join()}&select=id&pageSize=${ASK_MAX}&count=none`;
-      const found = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object }, query } }));
+      const { data: found } = await readList(shape, query);
       return new Set(found.map(({ id }) => id));
     },
-    [object],
+    [shape],
   );
 
   const ask = useCallback(async () => {

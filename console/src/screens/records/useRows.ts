@@ -5,12 +5,11 @@
  */
 import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { countMatches } from "../../api/aggregates";
-import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { RecordRow } from "../../api/record-paths";
 import type { RecordShape } from "./columns";
 import { type ListView, filterParameters, listParameters, queryText, takesCursors } from "./list-query";
+import { countList, readList } from "./lists";
 import { type PageRequest, type ReadPage, areApart, countOf, extentOf, pageParameters, pageRequest, readBy, readPage } from "./page-request";
 
 /** Pages that the person only passes while dragging the scroll bar are not loaded. */
@@ -95,7 +94,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     const choose = (previous: ReadPage | undefined) => pageRequest(page, mayTakeCursors, { previous, next: known(page + 1) });
     const send = async (request: PageRequest): Promise<ReadPage> => {
       const query = [parameters, pageParameters(request, page, size, isFiltered)].filter((part) => part !== "").join("&");
-      return readPage(request, await ok(api.GET("/api/v1/data/{object}", { params: { path: { object }, query }, signal })));
+      return readPage(request, await readList(shape, query, signal));
     };
     const begun = page === 0 ? undefined : reading.current.get(nameOf(page - 1));
     let answer: Promise<ReadPage>;
@@ -124,7 +123,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
   // the rows do not wait for it.
   const counted = useQuery({
     queryKey: ["data", object, "total", filters],
-    queryFn: ({ signal }) => countMatches(object, filters, signal),
+    queryFn: ({ signal }) => countList(shape, filters, signal),
     enabled: isFiltered,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,

@@ -3,6 +3,7 @@ import { IconCopy, IconPencil, IconTrash } from "@tabler/icons-react";
 import { NUMBER } from "../../../api/numbers";
 import { useCopy } from "../../../components/Copy";
 import type { RecordShape } from "../columns";
+import { ONLY_FOR_LIST } from "../list-query";
 import classes from "./Bulk.module.css";
 import type { Selection } from "./useSelection";
 
@@ -26,9 +27,12 @@ export function SelectionBar({ selection, total, mayUpdate, mayDelete, onDone }:
         {isAll ? `All ${total === null || total === undefined ? "" : `${NUMBER.format(total)} `}that match` : `${NUMBER.format(count)} selected`}
       </strong>
       {!isAll && total !== null && total !== undefined && total > count && (
-        <Button variant="subtle" size="compact-sm" onClick={selection.selectAll}>
-          Select all {NUMBER.format(total)} that match
-        </Button>
+        <>
+          <Button variant="subtle" size="compact-sm" disabled={selection.selectAll === undefined} onClick={selection.selectAll}>
+            Select all {NUMBER.format(total)} that match
+          </Button>
+          {selection.selectAll === undefined && <span>{ONLY_FOR_LIST}</span>}
+        </>
       )}
       {mayUpdate && (
         <Button variant="default" size="compact-sm" leftSection={<IconPencil size={14} />} onClick={selection.ask}>

@@ -10,7 +10,7 @@ import { confirm } from "../../../components/confirm-store";
 import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
 import type { RecordColumn, RecordShape } from "../columns";
-import { type ListView, filterParameters, queryText } from "../list-query";
+import { type ListView, filterParameters, isOnlyForList, queryText } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
@@ -52,7 +52,8 @@ export interface Selection {
   /** Whether all records that match the view are selected, also those that are not loaded. */
   isAll: boolean;
   select: (selected: Set<string>) => void;
-  selectAll: () => void;
+  /** Undefined if the console cannot collect the records that match. */
+  selectAll: (() => void) | undefined;
   /** Asks the person for a column and a value. */
   ask: () => void;
   change: (changes: Change[], verb: string) => Promise<void>;
@@ -268,7 +269,8 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
     selected,
     isAll,
     select,
-    selectAll: () => setIsAll(true),
+    // An export collects them.
+    selectAll: isOnlyForList(view, shape) ? undefined : () => setIsAll(true),
     ask: () => setAsking(true),
     change,
     remove,

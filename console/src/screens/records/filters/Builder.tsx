@@ -1,7 +1,6 @@
 /** Builds a filter of several conditions, with and, or, not, and conditions on related records. */
 import { Button, Modal } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { countMatches } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { printJson } from "../../../api/json";
 import { quantity } from "../../../api/numbers";
@@ -9,6 +8,7 @@ import { ErrorNotice } from "../../../components/ErrorState";
 import { useSettled } from "../../../components/SettledInput";
 import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
+import { countList } from "../lists";
 import { ConditionFields, JsonToggle } from "./ConditionFields";
 import { Sentence } from "./Sentence";
 import { type Filter, type Part, type ShapeOf, filterOf } from "./tree";
@@ -43,7 +43,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const counted = useQuery({
     // The same key as for the totals of the list, so that live changes start a new count.
     queryKey: ["data", shape.name, "total", settled],
-    queryFn: ({ signal }) => countMatches(shape.name, settled, signal),
+    queryFn: ({ signal }) => countList(shape, settled, signal),
     // The filter before this one may have been incomplete.
     enabled: isCurrent,
     retry: false,

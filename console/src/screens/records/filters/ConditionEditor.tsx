@@ -16,7 +16,7 @@ export interface ConditionEditorProps {
   action: string;
   onApply: (test: Test) => void;
   onRemove?: () => void;
-  /** Opens the builder with this condition in its place. Left out if the object takes only plain conditions. */
+  /** Opens the builder with this condition in its place. Left out if the bar takes only plain conditions. */
   onBuild?: ((part: Part) => void) | undefined;
   /** Returns all parts of the filter, with the given part in the place of the edited one. */
   among: (part: Part) => Part[];

@@ -8,7 +8,6 @@ import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import { Popover } from "../../../components/floating";
 import { later } from "../../../components/later";
 import type { RecordShape } from "../columns";
-import { takesWhere } from "../list-query";
 import { initial } from "./conditions";
 import { Sentence } from "./Sentence";
 import { type Filter, type Part, type ShapeOf, columnOf, emptyTest, filterOf, partsOf, testOf } from "./tree";
@@ -46,11 +45,11 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
   const bar = useRef<HTMLDivElement>(null);
   const read = useMemo(() => partsOf(filter, shape, of), [filter, shape, of]);
   // A text that is not a valid condition is shown as it is. The server says what is wrong with it.
-  const isUnread = filter.where !== "" && (read === undefined || !takesWhere(shape));
+  const isUnread = filter.where !== "" && read === undefined;
   const parts = isUnread || read === undefined ? filter.conditions.map(testOf) : read;
   const put = (next: Part[]) => onChange(isUnread ? { conditions: filterOf(next, shape, of).conditions, where: filter.where } : filterOf(next, shape, of));
   const count = parts.length + (isUnread ? 1 : 0);
-  const takesBuilder = !isPlain && !isUnread && takesWhere(shape);
+  const takesBuilder = !isPlain && !isUnread;
   const focusAfter = (index: number) => requestAnimationFrame(() => (bar.current?.querySelectorAll<HTMLElement>("[data-chip]")[index] ?? add.current)?.focus());
   const remove = (index: number) => {
     if (index < parts.length) put(parts.filter((_, each) => each !== index));

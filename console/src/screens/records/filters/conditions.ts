@@ -137,7 +137,15 @@ export function printList(items: string[]): string {
   return items.map((item) => (/[",]/.test(item) || item === "" ? `"${item.replaceAll('"', '""')}"` : item)).join(",");
 }
 
-/** The condition as a query parameter: `status[eq]=open`. */
+/** The text that a query parameter reads as null. */
+const NULL = "null";
+
+/** Whether a query parameter would mean something else: its value, or an item of its list, is the text `null`. */
+export function meansNull({ operator, value }: Condition): boolean {
+  return OPERATORS[operator] !== "text" && (Array.isArray(value) ? value.includes(NULL) : value === NULL);
+}
+
+/** The condition as a query parameter: `status[eq]=open`. It must not be one for which `meansNull` is true. */
 export function conditionParameter({ field, operator, value }: Condition): [string, string] {
   return [`${field}[${operator}]`, value === null ? "true" : Array.isArray(value) ? printList(value) : value];
 }

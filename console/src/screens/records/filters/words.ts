@@ -37,7 +37,8 @@ export function pathLabel(path: string[], last: string, shape: RecordShape | und
 
 export function saidValue(value: Test["value"], column: RecordColumn | undefined, titleOf: TitleOf, isWhole = false): string {
   const one = (each: string) => {
-    if (each === "") return '""';
+    // Without the quotes, the text would look like nothing, or like the value null.
+    if (each === "" || each === "null") return `"${each}"`;
     if (column?.choices !== undefined) return column.choices.labelOf(each);
     if (column?.type === "datetime") return toLocal(each).replace("T", " ") || each;
     return (column === undefined ? undefined : titleOf(column, each)) ?? each;

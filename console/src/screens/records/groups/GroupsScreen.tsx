@@ -20,6 +20,7 @@ import { Footer } from "../Footer";
 import type { RecordsTableProps } from "../RecordsTable";
 import { MissingView, Toolbar } from "../Toolbar";
 import { copiesOfGroups } from "../copies";
+import { ONLY_FOR_LIST, isOnlyForList } from "../list-query";
 import { useTitles } from "../useTitles";
 import type { Grouping } from "../views/grouping";
 import { GroupBar } from "./GroupBar";
@@ -43,7 +44,10 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const mayCreate = useCanRecords(object, "create");
   const { view, missing, change } = current;
   const zone = useZone(shape);
-  const { data, error, isPlaceholderData, refetch } = useGroups({ object, shape, view, grouping, page, zone });
+  const hasGroups = !isOnlyForList(view, shape);
+  const { data: read, error, isPlaceholderData, refetch } = useGroups({ object, shape, view, grouping, page, zone });
+  // The groups of the filter before may still be there.
+  const data = hasGroups ? read : undefined;
 
   // Until the new groups are there, the screen shows those of the grouping before.
   const shown = data?.grouping ?? grouping;
@@ -94,6 +98,12 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
   const words = shownWords(data?.page ?? page, GROUPS_MAX, rows.length, total);
 
   const content = () => {
+    if (!hasGroups)
+      return (
+        <EmptyState title="Groups cannot have this filter" action={<Button onClick={() => change({ groups: null }, { isStep: true })}>Show the records</Button>}>
+          {ONLY_FOR_LIST}
+        </EmptyState>
+      );
     if (data === undefined) {
       if (refused !== undefined) return <p className={classes.refused}>The server refuses this grouping. The marked choice says why.</p>;
       if (error !== null) return <ErrorState error={error} title="The groups could not be loaded" onRetry={() => void refetch()} />;
@@ -141,9 +151,9 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
       actions={
         <>
           <span className={records.wideOnly}>
-            <CopyAs {...copies} />
+            {hasGroups && <CopyAs {...copies} />}
           </span>
-          <Button variant="default" px={8} aria-label="Read again" data-tip="Read again" onClick={() => void refetch()}>
+          <Button variant="default" px={8} aria-label="Read again" data-tip="Read again" disabled={!hasGroups} onClick={() => void refetch()}>
             <IconRefresh size={15} aria-hidden="true" />
           </Button>
         </>
@@ -152,7 +162,7 @@ export function GroupsScreen({ shape, shapeOfOther, tableShapeOf, views: { saved
     >
       <div className={classes.groups}>
         <MissingView name={missing} />
-        <GroupBar shape={shape} view={view} grouping={grouping} zone={zone} kind={chartKind(grouping, fieldOf(grouping.by[0]!, shape))} onChange={setGrouping} titleOf={titleOf} refused={refused} />
+        {hasGroups && <GroupBar shape={shape} view={view} grouping={grouping} zone={zone} kind={chartKind(grouping, fieldOf(grouping.by[0]!, shape))} onChange={setGrouping} titleOf={titleOf} refused={refused} />}
         {data !== undefined && error !== null && (
           <div className={records.notice}>
             <ErrorNotice error={error} title="The groups could not be read again" onRetry={() => void refetch()} />

@@ -1,17 +1,13 @@
 /** The filter that finds the records of a group. This file does not use React. */
 import type { GroupRow } from "../../../api/record-paths";
-import { type JsonObject, type JsonValue, isLosslessNumber, printJson } from "../../../api/json";
+import { type JsonObject, type JsonValue, isLosslessNumber } from "../../../api/json";
 import { isTextType } from "../../../api/field-rules";
 import type { RecordShape } from "../columns";
 import { type Condition, printConditions } from "../filters/conditions";
-import { type Filter, type ShapeOf, type Test, filterOf, partsOf, printParts, testOf } from "../filters/tree";
-import { takesWhere } from "../list-query";
+import { type Filter, type ShapeOf, type Test, filterOf, partsOf, testOf } from "../filters/tree";
 import { FILTER_CHARACTERS_MAX } from "../search";
 import { beginOf, borderAfter, boundOf } from "./periods";
 import type { GroupField } from "./request";
-
-/** The text that a plain condition reads as null. */
-const NULL = "null";
 
 /**
  * The conditions of the records that have this value in the field. Undefined if no condition finds exactly them. `begins` are those of all
@@ -47,11 +43,7 @@ export function narrowed(fields: GroupField[], group: JsonObject, groups: GroupR
   const parts = partsOf(filter, shape, of);
   // The server refuses the filter, so there are no groups either.
   if (parts === undefined) return undefined;
-  const all = [...parts, ...tests];
-  // As a plain condition, this text would mean null.
-  const meansNull = tests.some(({ operator, value }) => operator === "eq" && value === NULL);
-  const wanted = meansNull ? { conditions: [], where: printJson(printParts(all, shape, of)) } : filterOf(all, shape, of);
+  const wanted = filterOf([...parts, ...tests], shape, of);
   // The address would lose a longer filter, and the table would show all records.
-  if (Math.max(wanted.where.length, printConditions(wanted.conditions)?.length ?? 0) > FILTER_CHARACTERS_MAX) return undefined;
-  return wanted.where !== "" && !takesWhere(shape) ? undefined : wanted;
+  return Math.max(wanted.where.length, printConditions(wanted.conditions)?.length ?? 0) > FILTER_CHARACTERS_MAX ? undefined : wanted;
 }

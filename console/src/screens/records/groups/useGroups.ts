@@ -6,7 +6,7 @@ import { readGroups } from "../../../api/aggregates";
 import { isApiError } from "../../../api/errors";
 import { useLive, useLiveState } from "../../../api/live";
 import type { RecordShape } from "../columns";
-import { type ListView, queryText } from "../list-query";
+import { type ListView, isOnlyForList, queryText } from "../list-query";
 import type { Grouping } from "../views/grouping";
 import { Rereads } from "./rereads";
 import { GROUPS_MAX, groupParameters, isZoneUnknown } from "./request";
@@ -41,6 +41,8 @@ export function useGroups({ object, shape, view, grouping, page, zone }: GroupsS
         throw error;
       }
     },
+    // Without a body, the request would have another filter.
+    enabled: !isOnlyForList(view, shape),
     placeholderData: keepPreviousData,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,

@@ -152,7 +152,9 @@ export class Importer {
   async #lookUp(target: string, field: string, text: string): Promise<Found> {
     for (;;) {
       try {
-        const [record] = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query: { [`${field}[eq]`]: text, select: "id", limit: 1, count: "none" } }, signal: this.#abort.signal }));
+        // In a query string, the text `null` would mean null.
+        const body = { filters: [{ field, operator: "eq", value: text }], select: "id", limit: 1, count: "none" };
+        const [record] = await dataOf(api.POST("/api/v1/data/{object}/query", { params: { path: { object: target } }, body, signal: this.#abort.signal }));
         // An export writes the id if a record has no value in the field.
         if (record === undefined && isUuid(text)) return { id: text };
         return record === undefined ? { problem: `There is no \`${target}\` whose \`${field}\` is \`${text.slice(0, 60)}\`.` } : { id: record.id };
