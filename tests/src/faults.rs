@@ -7,6 +7,8 @@ use std::path::Path;
 const POLICY_FAULTS_MIN: usize = 20;
 /// The minimum number of faults of conditions in SQL, and of those in memory.
 const CONDITION_FAULTS_MIN: usize = 5;
+/// The minimum number of faults in the list of kept instances.
+const INSTANCE_FAULTS_MIN: usize = 15;
 /// The minimum number of faults that only unit tests find.
 const UNIT_FAULTS_MIN: usize = 3;
 
@@ -110,4 +112,10 @@ fn the_faults_in_conditions_fit_the_code() {
     }
     let of_units = faults.iter().filter(|fault| fault.tests.is_empty()).count();
     assert!(of_units >= UNIT_FAULTS_MIN, "{of_units} faults of unit tests");
+}
+
+#[test]
+fn the_faults_in_blocks_fit_the_code() {
+    let faults = fitting(include_str!("../faults/blocks.txt"));
+    assert!(faults.len() >= INSTANCE_FAULTS_MIN, "{}", faults.len());
 }

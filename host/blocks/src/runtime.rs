@@ -49,7 +49,7 @@ pub struct RuntimeSettings {
     pub secret: Vec<u8>,
     /// The maximum linear memory of one call, in all its memories together.
     pub memory_bytes_max: usize,
-    /// The maximum linear memory of all running calls together.
+    /// The maximum linear memory of all instances together: those of running calls, and those that are kept.
     pub all_memory_bytes_max: usize,
     /// The client that sends the requests of blocks.
     pub client: Client,

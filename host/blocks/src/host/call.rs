@@ -286,6 +286,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_instance_keeps_16_handles_of_its_standard_streams_at_most() {
+        let mut kept = state(CallMemory::new(MemoryBudget::new(100)));
+        for count in 1..=17 {
+            let _stream = wasmtime_wasi::cli::WasiCliView::cli(&mut kept).get_stdout().expect("a stream");
+            assert_eq!(kept.has_only_standard_streams(), count <= 16, "{count}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_end_of_a_call_drops_its_handles_but_its_memory_still_counts() {
         let budget = MemoryBudget::new(100);
         let mut state = state(CallMemory::new(budget.clone()));

@@ -9,11 +9,10 @@ use blockbase_app::{
 };
 use blockbase_telemetry::{BlockUse, CallClock, CallPart};
 use tokio::time::{Instant, timeout_at};
-use wasmtime::component::Instance;
 use wasmtime::{CallHook, Store, Trap};
 
 use super::checks::check_registered;
-use super::guest::{Guest, Reused};
+use super::guest::{Guest, Reused, Running};
 use super::{Inner, Loaded};
 use crate::engine::Ticking;
 use crate::engine::call_slots::{CallKind, CallSlot};
@@ -36,12 +35,7 @@ trait GuestCall: Send + 'static {
     /// The answer of the call.
     type Answer;
 
-    fn make(
-        self,
-        loaded: &Loaded,
-        store: &mut Store<CallState>,
-        instance: &Instance,
-    ) -> impl Future<Output = wasmtime::Result<Self::Output>> + Send;
+    fn make(self, running: Running<'_>) -> impl Future<Output = wasmtime::Result<Self::Output>> + Send;
 
     /// The number of bytes of the result, which has a limit.
     fn result_bytes(_: &Self::Output) -> usize {
@@ -58,28 +52,14 @@ impl GuestCall for Handlers {
     type Output = Vec<registry::Handler>;
     type Answer = Vec<registry::Handler>;
 
-    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
-        // Loading also checks the signatures of the exports.
-        if let Some(actions) = &loaded.actions {
-            actions.load(&mut *store, instance)?;
-        }
-        if let Some(hooks) = &loaded.hooks {
-            hooks.load(&mut *store, instance)?;
-        }
-        if let Some(subscriptions) = &loaded.subscriptions {
-            subscriptions.load(&mut *store, instance)?;
-        }
-        loaded.registry.load(&mut *store, instance)?.call_handlers(store).await
+    async fn make(self, mut running: Running<'_>) -> wasmtime::Result<Self::Output> {
+        let registry = running.registry()?;
+        registry.call_handlers(running.store).await
     }
 
     fn answer(handlers: Self::Output) -> Result<Self::Answer> {
         Ok(handlers)
     }
-}
-
-/// The guest lacks an interface. The install has checked this, so it cannot happen.
-fn lacking() -> wasmtime::Error {
-    wasmtime::Error::msg("the component lacks an interface that it had when it was installed")
 }
 
 struct Action {
@@ -92,9 +72,9 @@ impl GuestCall for Action {
     type Output = std::result::Result<String, types::Error>;
     type Answer = ActionOutcome;
 
-    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
-        let guest = loaded.actions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
-        guest.call_call(store, &self.context, &self.name, &self.input).await
+    async fn make(self, mut running: Running<'_>) -> wasmtime::Result<Self::Output> {
+        let actions = running.actions()?;
+        actions.call_call(running.store, &self.context, &self.name, &self.input).await
     }
 
     fn result_bytes(output: &Self::Output) -> usize {
@@ -120,9 +100,9 @@ impl GuestCall for Hook {
     type Output = std::result::Result<Option<hooks::Response>, types::Error>;
     type Answer = Option<HookResponse>;
 
-    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
-        let guest = loaded.hooks.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
-        guest.call_receive(store, &self.context, &self.name, &self.request).await
+    async fn make(self, mut running: Running<'_>) -> wasmtime::Result<Self::Output> {
+        let hooks = running.hooks()?;
+        hooks.call_receive(running.store, &self.context, &self.name, &self.request).await
     }
 
     fn result_bytes(output: &Self::Output) -> usize {
@@ -148,9 +128,9 @@ impl GuestCall for Delivery {
     type Output = std::result::Result<(), types::Error>;
     type Answer = ();
 
-    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
-        let guest = loaded.subscriptions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
-        guest.call_deliver(store, &self.context, &self.handler, &self.event, &self.config).await
+    async fn make(self, mut running: Running<'_>) -> wasmtime::Result<Self::Output> {
+        let subscriptions = running.subscriptions()?;
+        subscriptions.call_deliver(running.store, &self.context, &self.handler, &self.event, &self.config).await
     }
 
     fn answer(output: Self::Output) -> Result<Self::Answer> {
@@ -327,12 +307,11 @@ impl Inner {
             };
             guest.begin();
             let outcome = timeout_at(deadline, async {
-                let instance = guest.instance().await?;
-                if guest.store.data().clock.is_on() {
-                    follow_guest(&mut guest.store);
+                let running = guest.running().await?;
+                if running.store.data().clock.is_on() {
+                    follow_guest(running.store);
                 }
-                let Guest { loaded, store, .. } = &mut guest;
-                call.make(loaded, store, &instance).await
+                call.make(running).await
             })
             .await;
             let state = guest.store.data_mut();

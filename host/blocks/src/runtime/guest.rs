@@ -17,6 +17,7 @@ use crate::engine::call_slots::CallKind;
 use crate::engine::executors::Executors;
 use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, TABLE_ELEMENTS_MAX};
 use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock, Sweeper, Swept};
+use crate::host::bindings::exports::blockbase::block::{actions, hooks, registry, subscriptions};
 use crate::host::call::CallState;
 
 /// A guest is kept only if its memory and its tables have grown by at most this share of what a call may have, since its start.
@@ -27,7 +28,7 @@ pub(super) struct Guest {
     pub(super) store: Store<CallState>,
     /// `None` until the first call makes the instance.
     started: Option<Started>,
-    pub(super) loaded: Arc<Loaded>,
+    loaded: Arc<Loaded>,
     pub(super) memory: Arc<CallMemory>,
     /// The number of calls that have begun.
     calls: u32,
@@ -35,11 +36,21 @@ pub(super) struct Guest {
     scope: Option<ReuseScope>,
 }
 
-/// An instance, and its sizes right after its start.
+/// An instance, its functions that calls have used, and its sizes right after its start.
 struct Started {
     instance: Instance,
+    actions: Option<actions::Guest>,
+    hooks: Option<hooks::Guest>,
+    subscriptions: Option<subscriptions::Guest>,
     memory_bytes: usize,
     table_elements: usize,
+}
+
+/// A guest whose instance is there, for one call of one of its functions.
+pub(super) struct Running<'a> {
+    pub(super) store: &'a mut Store<CallState>,
+    loaded: &'a Loaded,
+    started: &'a mut Started,
 }
 
 /// Whether and how the instance of a call is reused.
@@ -95,15 +106,19 @@ impl Guest {
         self.store.set_epoch_deadline(1);
     }
 
-    /// The instance. The first call makes it.
-    pub(super) async fn instance(&mut self) -> wasmtime::Result<Instance> {
-        if let Some(started) = &self.started {
-            return Ok(started.instance);
-        }
-        let instance = self.loaded.pre.instantiate_async(&mut self.store).await?;
-        let (memory_bytes, table_elements) = (self.memory.bytes(), self.store.data().table_elements());
-        self.started = Some(Started { instance, memory_bytes, table_elements });
-        Ok(instance)
+    /// The guest with its instance. The first call makes the instance.
+    pub(super) async fn running(&mut self) -> wasmtime::Result<Running<'_>> {
+        let Guest { store, started, loaded, memory, .. } = self;
+        let started = match started {
+            Some(started) => started,
+            None => {
+                let instance = loaded.pre.instantiate_async(&mut *store).await?;
+                let (memory_bytes, table_elements) = (memory.bytes(), store.data().table_elements());
+                let (actions, hooks, subscriptions) = (None, None, None);
+                started.insert(Started { instance, actions, hooks, subscriptions, memory_bytes, table_elements })
+            }
+        };
+        Ok(Running { store, loaded, started })
     }
 
     /// Whether the guest may be kept after a call that succeeded. `memory_of_a_call` is the number of bytes that a call may
@@ -135,6 +150,50 @@ impl Guest {
             executors.spawn(sweep(Arc::downgrade(stock), sweeper));
         }
         put.displaced
+    }
+}
+
+/// The functions of an interface. Each time they are loaded, the engine looks them up and compares their types. So the first call
+/// of an instance loads them, and further calls find them in `known`. `load` returns `None` if the component lacks the interface.
+fn functions<F: Clone>(known: &mut Option<F>, load: impl FnOnce() -> Option<wasmtime::Result<F>>) -> wasmtime::Result<F> {
+    if let Some(functions) = known {
+        return Ok(functions.clone());
+    }
+    // The install has checked that the interface is there.
+    let lacking = || wasmtime::Error::msg("the component lacks an interface that it had when it was installed");
+    let loaded = load().ok_or_else(lacking)??;
+    *known = Some(loaded.clone());
+    Ok(loaded)
+}
+
+impl Running<'_> {
+    pub(super) fn actions(&mut self) -> wasmtime::Result<actions::Guest> {
+        let Running { store, loaded, started: Started { instance, actions, .. } } = self;
+        functions(actions, || Some(loaded.actions.as_ref()?.load(&mut **store, instance)))
+    }
+
+    pub(super) fn hooks(&mut self) -> wasmtime::Result<hooks::Guest> {
+        let Running { store, loaded, started: Started { instance, hooks, .. } } = self;
+        functions(hooks, || Some(loaded.hooks.as_ref()?.load(&mut **store, instance)))
+    }
+
+    pub(super) fn subscriptions(&mut self) -> wasmtime::Result<subscriptions::Guest> {
+        let Running { store, loaded, started: Started { instance, subscriptions, .. } } = self;
+        functions(subscriptions, || Some(loaded.subscriptions.as_ref()?.load(&mut **store, instance)))
+    }
+
+    /// The function that lists the handlers. The functions of the other interfaces are loaded too, because that checks their types.
+    pub(super) fn registry(&mut self) -> wasmtime::Result<registry::Guest> {
+        if self.loaded.actions.is_some() {
+            self.actions()?;
+        }
+        if self.loaded.hooks.is_some() {
+            self.hooks()?;
+        }
+        if self.loaded.subscriptions.is_some() {
+            self.subscriptions()?;
+        }
+        self.loaded.registry.load(&mut *self.store, &self.started.instance)
     }
 }
 

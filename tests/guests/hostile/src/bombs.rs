@@ -127,10 +127,22 @@ pub(crate) struct Log {
     /// To the standard output, not by the log.
     #[serde(default)]
     stdout: bool,
+    /// Bytes of a last line on the standard output that has no end.
+    #[serde(default)]
+    unfinished: usize,
 }
 
 fn once() -> usize {
     1
+}
+
+/// Writes to the standard output.
+fn write_out(text: &str) -> Result<(), Error> {
+    for piece in text.as_bytes().chunks(4096) {
+        let written = wasip2::cli::stdout::get_stdout().blocking_write_and_flush(piece);
+        written.map_err(|_| Error::failed("the standard output is closed"))?;
+    }
+    Ok(())
 }
 
 /// Logs lines.
@@ -138,14 +150,11 @@ fn once() -> usize {
 pub(crate) fn log(_context: &Context, input: Log) -> Result<usize, Error> {
     let line = input.text.repeat(input.repeat);
     for _ in 0..input.lines {
-        if !input.stdout {
-            blockbase_sdk::log::with_fields(&input.level, &line, ());
-            continue;
-        }
-        for piece in format!("{line}\n").as_bytes().chunks(4096) {
-            let written = wasip2::cli::stdout::get_stdout().blocking_write_and_flush(piece);
-            written.map_err(|_| Error::failed("the standard output is closed"))?;
+        match input.stdout {
+            true => write_out(&format!("{line}\n"))?,
+            false => blockbase_sdk::log::with_fields(&input.level, &line, ()),
         }
     }
+    write_out(&"x".repeat(input.unfinished))?;
     Ok(input.lines)
 }

@@ -4,10 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, ServerBuilder, WAIT_MAX, inspect, on_both_engines, pack, test_block, until};
+use blockbase_tests::{Admin, Engine, Exposition, ServerBuilder, WAIT_MAX, inspect, on_both_engines, pack, test_block, until};
 use serde_json::{Value, json};
 
 use super::call;
+use super::hostile::hand_made::HandMade;
 use super::hostile::install;
 use crate::accounts::roles::{key, role, user};
 
@@ -229,7 +230,9 @@ async fn a_failure_or_what_a_call_leaves_behind_ends_the_instance() {
     spin["timeoutMs"] = json!(1500);
     install(&admin, "", json!({ "instances": reuse(), "actions": actions })).await;
     // These calls end as they should. Each has all limits of a call for itself.
-    let log = json!({ "level": "info", "text": "x", "lines": 1, "stdout": true });
+    let log = json!({ "level": "info", "text": "x", "lines": 1, "stdout": true, "unfinished": 8000 });
+    // A call may log 1 MiB. These lines are a little less, and with the last one, which has no end, they are more.
+    let unfinished = json!({ "level": "info", "text": "x", "repeat": 8100, "lines": 129, "unfinished": 8100 });
     let harmless = [
         ("result", json!({ "bytes": 10, "fails": true }), 409),
         ("nap", json!({ "ms": 1 }), 200),
@@ -253,12 +256,54 @@ async fn a_failure_or_what_a_call_leaves_behind_ends_the_instance() {
         ("flood", json!({ "calls": 20_000, "wasi": true }), 500),
         ("result", json!({ "bytes": 4 << 20 }), 500),
         ("hold", json!({ "handles": 1 }), 200),
+        ("log", unfinished, 200),
         ("fill", json!({ "megabytes": 60, "ms": 0 }), 200),
     ] {
         let answer = call(&admin, &format!("hostile/actions/{action}"), input).await;
         assert_eq!(answer.status, status, "{action}: {}", answer.text);
         starts_anew(&admin, action).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_whose_tables_have_grown_much_ends() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    let admin = server.admin().await;
+    // The action answers with the number of calls of its instance, a digit at 584. `{"k":2}` grows a table by 20,000 elements.
+    let grows = HandMade {
+        fields: r#"(table $table 1 funcref)
+                   (data (i32.const 512) "\00\00\00\00\48\02\00\00\01\00\00\00")
+                   (data (i32.const 584) "0")"#
+            .to_owned(),
+        call: "(i32.store8 (i32.const 584) (i32.add (i32.load8_u (i32.const 584)) (i32.const 1)))
+               (drop (table.grow $table (ref.null func) (i32.mul (i32.const 10000)
+                 (i32.sub (i32.load8_u offset=5 (i32.load offset=60 (local.get $arguments))) (i32.const 48)))))
+               (i32.const 512)",
+        ..HandMade::default()
+    };
+    let installed = admin.install("", grows.packed_with("grows", json!({ "instances": reuse() })).await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    let mut counts = Vec::new();
+    for tens_of_thousands in [0, 1, 0, 1, 0, 2, 0] {
+        counts.push(call(&admin, "grows/actions/go", json!({ "k": tens_of_thousands })).await.data());
+    }
+    // Two calls together have grown the table by too much, and then one call alone.
+    assert_eq!(counts, [1, 2, 3, 4, 1, 2, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metric_tells_new_instances_from_kept_ones() {
+    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_TELEMETRY", "true").start().await;
+    let admin = server.admin().await;
+    install(&admin, "", json!({ "instances": reuse() })).await;
+    for calls in 1..=4 {
+        assert_eq!(count(&admin).await, calls);
+    }
+    let shown = Exposition::parse(&server.call("GET", "/metrics", None).await.text);
+    let of =
+        |instance: &str| shown.value("svc_block_instances_total", &[("svc_block", "hostile"), ("svc_block_instance", instance)]);
+    // The call during the install that listed the handlers had a new instance too.
+    assert_eq!((of("new"), of("kept")), (Some(2.0), Some(3.0)), "{shown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

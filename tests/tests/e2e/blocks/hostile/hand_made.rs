@@ -24,7 +24,7 @@ impl Default for HandMade {
         HandMade {
             imports: "",
             fields: String::new(),
-            // Memory is never freed, because an instance serves only one call.
+            // Memory is never freed, because an instance serves only one call or a few.
             realloc: "(local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
                       (global.set $next (i32.add (local.get $at) (local.get $bytes)))
                       (local.get $at)",
