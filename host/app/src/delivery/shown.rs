@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blockbase_query::condition::{Image, image};
 use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
-use blockbase_schema::{Error, Object, Registry, Resource, Result};
+use blockbase_schema::{Error, Object, Registry, Resource, Result, Value};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -474,7 +474,8 @@ impl<'a> Onlooker<'a> {
     }
 
     /// Whether a record's image meets a condition. If the image lacks a column, a test of the column counts as false. A condition
-    /// on related rows also counts as false, if the row that leads to them no longer exists.
+    /// on related rows also counts as false, if the row that leads to them no longer exists. Columns that the condition does not
+    /// test do not matter.
     async fn meets(
         &self,
         registry: &Registry,
@@ -483,10 +484,11 @@ impl<'a> Onlooker<'a> {
         (name, raw): (&'static str, &str),
     ) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
-        let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
+        let cells = image(object, &members);
+        // A value that is not of its column's present type counts like a missing one. It only matters if the condition tests it.
+        let is_there = |column: usize| cells[column].is_some();
         let condition = condition.clone().decided_by(&is_there);
-        // This fails if the image's value has another type than its column has now.
-        let Ok(image) = image(object, &members) else { return Ok(false) };
+        let image: Image = cells.into_iter().map(|cell| cell.unwrap_or(Value::Null)).collect();
         let condition = condition.left_for(&image);
         if condition.is_true() || condition.is_false() {
             return Ok(condition.is_true());
