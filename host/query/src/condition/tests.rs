@@ -21,6 +21,7 @@ fn registry() -> Registry {
         revision: 1,
         keys: definition["fields"].as_array().into_iter().flatten().zip(1..).map(|(_, number)| number).collect(),
         definition: serde_json::from_value(definition).expect("a definition"),
+        since: Default::default(),
     };
     let objects = vec![
         object(

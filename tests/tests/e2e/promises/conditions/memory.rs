@@ -49,6 +49,7 @@ fn registry(world: &World, definitions: &[Value]) -> Registry {
         revision: 1,
         keys: definition["fields"].as_array().into_iter().flatten().zip(1..).map(|(_, number)| number).collect(),
         definition: serde_json::from_value(definition.clone()).expect("a definition"),
+        since: Default::default(),
     });
     let relationships = world.relations.iter().zip(1..).map(|(relation, id)| {
         let (source, target) = (&world.objects[relation.source].name, &world.objects[relation.target].name);
