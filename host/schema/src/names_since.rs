@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::key_of_relationship;
 use crate::object::Object;
-use crate::registry::Registry;
 use crate::relationship::{Relation, RelationShape};
 
 /// The last events in which a name may mean something else. Events have the names of their time, but rights on fields belong to
@@ -28,11 +27,11 @@ impl NamesSince {
         NamesSince { object: last_event, fields: BTreeMap::new() }
     }
 
-    /// The same after a change of the object. `before` and `after` are the object and its registry. `last_event` is the last event
-    /// before the change.
-    pub fn changed(before: (&Registry, &Object), after: (&Registry, &Object), last_event: i64) -> NamesSince {
+    /// The same after a change of the object. `before` and `after` are the object and its relations. `last_event` is the last
+    /// event before the change.
+    pub fn changed(before: (&Object, &[Relation]), after: (&Object, &[Relation]), last_event: i64) -> NamesSince {
         let known: BTreeMap<String, &str> = names(before).collect();
-        let since = &before.1.since;
+        let since = &before.0.since;
         let number = |(key, name): (String, &str)| {
             let is_kept = known.get(&key) == Some(&name);
             let number = if is_kept { since.of_field(&key) } else { last_event };
@@ -53,11 +52,11 @@ impl NamesSince {
 }
 
 /// The names that lists of fields can contain, each with its key in the catalogue. System columns always have the same names.
-fn names<'a>((registry, object): (&'a Registry, &'a Object)) -> impl Iterator<Item = (String, &'a str)> {
+fn names<'a>((object, relations): (&'a Object, &'a [Relation])) -> impl Iterator<Item = (String, &'a str)> {
     let columns = object.columns.iter().filter(|column| !column.is_system);
     let columns = columns.map(|column| (column.catalogue_key(), column.name.as_str()));
     let is_linked = |relation: &&Relation| matches!(relation.shape, RelationShape::Linked { .. });
-    let links = registry.relations_of(object.name()).iter().filter(is_linked);
+    let links = relations.iter().filter(is_linked);
     columns.chain(links.map(|relation| (key_of_relationship(relation.relationship_id), relation.key.as_str())))
 }
 
@@ -67,6 +66,7 @@ mod tests {
 
     use super::*;
     use crate::object::StoredObject;
+    use crate::registry::Registry;
     use crate::relationship::Relationship;
 
     /// A registry with the objects `task` and `label`. `fields` are the names and numbers of the fields of `task`, and
@@ -91,8 +91,9 @@ mod tests {
     }
 
     fn changed(before: &Registry, after: &Registry, last_event: i64) -> NamesSince {
-        let task = |registry: &Registry| std::sync::Arc::clone(registry.object("task").expect("an object"));
-        NamesSince::changed((before, &task(before)), (after, &task(after)), last_event)
+        let [before, after] =
+            [before, after].map(|registry| (&**registry.object("task").expect("an object"), registry.relations_of("task")));
+        NamesSince::changed(before, after, last_event)
     }
 
     #[test]

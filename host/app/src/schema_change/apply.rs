@@ -86,7 +86,8 @@ pub(super) async fn apply(
     }
     for (old, new) in difference.altered() {
         alter(connection, caller, old, new, can_index).await?;
-        let since = NamesSince::changed((before, old), (&difference.after, new), last_event);
+        let relations = [before, &difference.after].map(|registry| registry.relations_of(new.name()));
+        let since = NamesSince::changed((old, relations[0]), (new, relations[1]), last_event);
         let row = ObjectRow {
             id: new.id,
             revision: new.revision,
