@@ -20,8 +20,8 @@ use std::sync::Arc;
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
-    Code, Constraints, Error, Field, Hint, NAME_PATTERN, ObjectDefinition, Registry, Relationship, RelationshipDefinition,
-    Resource, Result, StoredObject, check_object_name, json as json_text,
+    Code, Constraints, Error, Field, Hint, NAME_PATTERN, NamesSince, ObjectDefinition, Registry, Relationship,
+    RelationshipDefinition, Resource, Result, StoredObject, check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
@@ -103,17 +103,23 @@ impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Res
 impl Draft<'_> {
     /// Adds an object to the catalogue, but creates no table.
     async fn enter_object(&mut self, definition: ObjectDefinition, keys: Vec<u32>) -> Result<()> {
+        // An earlier object may have had this name. All its events were written before it was dropped.
+        let since = match self.mode {
+            Mode::Apply => NamesSince::of_new_object(self.connection.last_event_seq().await?),
+            Mode::Plan => NamesSince::default(),
+        };
         let id = match self.mode {
             Mode::Apply => {
                 let text = serde_json::to_string(&definition).map_err(Error::internal)?;
                 let keys_text = serde_json::to_string(&keys).map_err(Error::internal)?;
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
-                self.connection.insert_object(&definition.name, text, keys_text, next_key).await?
+                let since_text = serde_json::to_string(&since).map_err(Error::internal)?;
+                self.connection.insert_object(&definition.name, text, keys_text, next_key, since_text).await?
             }
             // A plan uses any free number. The names of constraints contain this number, but a plan creates no constraints.
             Mode::Plan => self.catalogue.objects.iter().map(|object| object.id).max().unwrap_or(0) + 1,
         };
-        self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
+        self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys, since });
         Ok(())
     }
 
@@ -344,7 +350,8 @@ impl App {
         caller.require(Resource::Objects, Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
         // The definition itself is checked first, so that a caller need not wait for the writer to get its errors.
-        let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
+        let since = NamesSince::default();
+        let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone(), since };
         blockbase_schema::Object::new(alone, [], |_| None)?;
         let objects = vec![definition.name.clone()];
         self.change_schema(caller, mode, objects, move |mut draft| {

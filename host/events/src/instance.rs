@@ -133,6 +133,7 @@ async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: Cl
 
 fn claimed(event: &CommittedEvent) -> ClaimedEvent {
     ClaimedEvent {
+        seq: event.seq,
         id: event.id.clone(),
         topic: event.topic.clone(),
         payload: event.payload().to_owned(),

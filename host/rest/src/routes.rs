@@ -53,6 +53,7 @@ mod tests {
             revision: 1,
             definition: serde_json::from_value(json!({ "name": name })).expect("a definition"),
             keys: Vec::new(),
+            since: Default::default(),
         };
         let tags = json!({ "name": "tags", "kind": "many_to_many", "source": "task", "target": "tag" });
         let tags = Relationship { id: 1, definition: serde_json::from_value(tags).expect("a definition") };

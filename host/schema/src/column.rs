@@ -83,6 +83,8 @@ pub struct Column {
     pub reference: Option<Reference>,
     /// Whether a declared index is ordered by the column.
     pub is_sorted: bool,
+    /// The number of the last event before the column got its name. 0 if no other column can have had the name before.
+    pub named_since: i64,
     /// The maximum number of bytes of a text value in an index. The engines limit the size of an index entry.
     pub index_bytes_max: Option<usize>,
 }
@@ -91,6 +93,11 @@ pub struct Column {
 pub(crate) const INDEX_BYTES_MAX: usize = 2000;
 /// The greatest value of a rating whose definition has no `max`.
 const RATING_MAX: i64 = 5;
+
+/// The key of a relationship in the catalogue. Its foreign key and its links have it too.
+pub(crate) fn key_of_relationship(id: i64) -> String {
+    format!("r{id}")
+}
 
 impl Column {
     pub(crate) fn system(name: &str) -> Column {
@@ -111,6 +118,7 @@ impl Column {
             is_system: true,
             reference: None,
             is_sorted: false,
+            named_since: 0,
             index_bytes_max: None,
         }
     }
@@ -129,6 +137,7 @@ impl Column {
             is_system: false,
             reference: Some(reference),
             is_sorted: false,
+            named_since: 0,
             index_bytes_max: None,
         }
     }
@@ -147,6 +156,7 @@ impl Column {
             is_system: false,
             reference: None,
             is_sorted: false,
+            named_since: 0,
             index_bytes_max: None,
         }
     }
@@ -155,7 +165,7 @@ impl Column {
     /// field's number, `r` and the relationship's number, or `s` and the position among the system columns.
     pub fn catalogue_key(&self) -> String {
         match (&self.reference, system::NAMES.iter().position(|name| self.is_system && *name == self.name)) {
-            (Some(reference), _) => format!("r{}", reference.relationship_id),
+            (Some(reference), _) => key_of_relationship(reference.relationship_id),
             (None, Some(place)) => format!("s{place}"),
             (None, None) => self.key.to_string(),
         }
@@ -201,6 +211,7 @@ impl Column {
             is_system: false,
             reference: None,
             is_sorted: field.indexed,
+            named_since: 0,
             index_bytes_max: (field.is_unique || field.indexed).then_some(INDEX_BYTES_MAX),
         };
         if let Some(default) = &field.default {

@@ -10,6 +10,7 @@ use crate::column::{Column, INDEX_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::name::{NAME_PATTERN, USERS, check_field_name, check_object_name};
+use crate::names_since::NamesSince;
 use crate::optional::optional;
 use crate::relationship::{Reference, Relationship, RelationshipKind};
 use crate::system;
@@ -72,6 +73,8 @@ pub struct StoredObject {
     pub definition: ObjectDefinition,
     /// The fields' numbers, in the fields' order.
     pub keys: Vec<u32>,
+    /// Since when the object and its fields have their names.
+    pub since: NamesSince,
 }
 
 /// An object of the live schema.
@@ -84,6 +87,8 @@ pub struct Object {
     pub definition: ObjectDefinition,
     /// The fields' numbers, in the fields' order. A number is never reused within an object.
     pub keys: Vec<u32>,
+    /// Since when the object and its fields have their names.
+    pub since: NamesSince,
     /// The columns in the order in which records show them: id, the fields, the foreign keys, then the stamps.
     pub columns: Vec<Column>,
     /// Whether the object is reduced for a caller who may not read every field.
@@ -102,7 +107,7 @@ impl Object {
         relationships: impl IntoIterator<Item = &'a Relationship>,
         number_of: impl Fn(&str) -> Option<i64>,
     ) -> Result<Object> {
-        let StoredObject { id, revision, definition, keys } = stored;
+        let StoredObject { id, revision, definition, keys, since } = stored;
         check_object_name(&definition.name)?;
         if definition.fields.len() > FIELDS_MAX {
             return Err(Error::new(Code::InvalidSchema, format!("An object has {FIELDS_MAX} fields at most.")));
@@ -129,6 +134,9 @@ impl Object {
             }
         }
         columns.extend([system::CREATED_AT, system::UPDATED_AT, system::CREATED_BY, system::UPDATED_BY].map(Column::system));
+        for column in columns.iter_mut().filter(|column| !column.is_system) {
+            column.named_since = since.of_field(&column.catalogue_key());
+        }
         let mut by_name = HashMap::with_capacity(columns.len());
         for (index, column) in columns.iter().enumerate() {
             if by_name.insert(column.name.clone(), index).is_some() {
@@ -151,7 +159,7 @@ impl Object {
                 columns[*index].is_sorted = true;
             }
         }
-        let object = Object { id, revision, definition, keys, columns, is_partial: false, by_name };
+        let object = Object { id, revision, definition, keys, since, columns, is_partial: false, by_name };
         object.check_groups("constraints.uniqueTogether", &object.definition.constraints.unique_together, 2)?;
         object.check_groups("indexes", &object.definition.indexes, 1)?;
         Ok(object)
@@ -209,7 +217,8 @@ impl Object {
         for groups in [&mut definition.constraints.unique_together, &mut definition.indexes] {
             groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
         }
-        Object { id: self.id, revision: self.revision, definition, keys, columns, is_partial: false, by_name }
+        let since = self.since.clone();
+        Object { id: self.id, revision: self.revision, definition, keys, since, columns, is_partial: false, by_name }
     }
 
     /// The users of the service as records, which relationships can lead to. They are read like the records of any object, but
@@ -235,7 +244,8 @@ impl Object {
             columns.push(Column::of_field(field, *key)?);
         }
         let by_name = columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
-        Ok(Object { id: USERS_ID, revision: 0, definition, keys, columns, is_partial: false, by_name })
+        let since = NamesSince::default();
+        Ok(Object { id: USERS_ID, revision: 0, definition, keys, since, columns, is_partial: false, by_name })
     }
 
     /// The rows of a result that is no table, for conditions on them. A name that several columns have leads to none of them.
@@ -258,7 +268,8 @@ impl Object {
             constraints: Constraints::default(),
             indexes: Vec::new(),
         };
-        Object { id: RESULT_ID, revision: 0, definition, keys: Vec::new(), columns, is_partial: false, by_name }
+        let (keys, since) = (Vec::new(), NamesSince::default());
+        Object { id: RESULT_ID, revision: 0, definition, keys, since, columns, is_partial: false, by_name }
     }
 
     /// Whether the object's records are the users of the service.
@@ -281,7 +292,13 @@ impl Object {
 
     /// The object as the catalogue stores it.
     pub fn stored(&self) -> StoredObject {
-        StoredObject { id: self.id, revision: self.revision, definition: self.definition.clone(), keys: self.keys.clone() }
+        StoredObject {
+            id: self.id,
+            revision: self.revision,
+            definition: self.definition.clone(),
+            keys: self.keys.clone(),
+            since: self.since.clone(),
+        }
     }
 
     /// This object's column that corresponds to `other`, a column of another version. The column may have been renamed.

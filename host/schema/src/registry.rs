@@ -258,6 +258,7 @@ mod tests {
                 revision: 1,
                 definition: serde_json::from_value(serde_json::json!({ "name": name })).expect("a definition"),
                 keys: Vec::new(),
+                since: Default::default(),
             })
             .collect()
     }

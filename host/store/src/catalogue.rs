@@ -5,13 +5,14 @@ use blockbase_query::Dialect;
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 
-/// An object as stored. `definition` and `field_keys` are JSON text.
+/// An object as stored. `definition`, `field_keys` and `names_since` are JSON text.
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
     pub id: i64,
     pub revision: i64,
     pub definition: String,
     pub field_keys: String,
+    pub names_since: String,
 }
 
 /// The state of an object and of the subscriptions, on which a transaction that has locked the object writes.
@@ -125,7 +126,8 @@ impl Connection {
     }
 
     pub async fn objects(&mut self) -> Result<Vec<ObjectRow>, DbError> {
-        let rows = self.fetch("SELECT id, revision, definition, field_keys FROM svc_objects ORDER BY id", Vec::new()).await?;
+        let sql = "SELECT id, revision, definition, field_keys, names_since FROM svc_objects ORDER BY id";
+        let rows = self.fetch(sql, Vec::new()).await?;
         rows.iter()
             .map(|row| {
                 Ok(ObjectRow {
@@ -133,6 +135,7 @@ impl Connection {
                     revision: row.integer(1)?,
                     definition: row.text(2)?,
                     field_keys: row.text(3)?,
+                    names_since: row.text(4)?,
                 })
             })
             .collect()
@@ -141,8 +144,16 @@ impl Connection {
     /// Stores the next revision of an object. `fields_added` is the number of field numbers that it used.
     pub async fn update_object(&mut self, row: ObjectRow, fields_added: i64) -> Result<(), DbError> {
         self.run(
-            "UPDATE svc_objects SET revision = $2, definition = $3, field_keys = $4, next_field_key = next_field_key + $5 WHERE id = $1",
-            vec![row.id.into(), row.revision.into(), row.definition.into(), row.field_keys.into(), fields_added.into()],
+            "UPDATE svc_objects SET revision = $2, definition = $3, field_keys = $4, next_field_key = next_field_key + $5, \
+             names_since = $6 WHERE id = $1",
+            vec![
+                row.id.into(),
+                row.revision.into(),
+                row.definition.into(),
+                row.field_keys.into(),
+                fields_added.into(),
+                row.names_since.into(),
+            ],
         )
         .await
         .map(|_| ())
@@ -178,11 +189,13 @@ impl Connection {
         definition: String,
         field_keys: String,
         next_key: i64,
+        names_since: String,
     ) -> Result<i64, DbError> {
         let rows = self
             .fetch(
-                "INSERT INTO svc_objects (name, definition, field_keys, next_field_key) VALUES ($1, $2, $3, $4) RETURNING id",
-                vec![name.into(), definition.into(), field_keys.into(), next_key.into()],
+                "INSERT INTO svc_objects (name, definition, field_keys, next_field_key, names_since) VALUES ($1, $2, $3, $4, $5) \
+                 RETURNING id",
+                vec![name.into(), definition.into(), field_keys.into(), next_key.into(), names_since.into()],
             )
             .await?;
         let id = rows.first().ok_or_else(|| DbError::Other("an insert gave no row".into()))?.integer(0)?;

@@ -61,6 +61,8 @@ pub struct ClaimedDelivery {
 /// The event of a delivery.
 #[derive(Clone, Debug)]
 pub struct ClaimedEvent {
+    /// The number of the event in the outbox.
+    pub seq: i64,
     pub id: String,
     pub topic: String,
     /// The payload as JSON text.
@@ -400,7 +402,9 @@ impl Connection {
         );
         let statement = Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] };
         let read = |row: &Row| {
+            let seq = row.integer(0).ok()?;
             let event = ClaimedEvent {
+                seq,
                 id: row.text(1).ok()?,
                 topic: row.text(2).ok()?,
                 payload: payload_of(row, 3).ok()?,
@@ -409,7 +413,7 @@ impl Connection {
                 object: row.optional_text(8).ok()?,
                 owner: row.optional_text(9).ok()?,
             };
-            Some((row.integer(0).ok()?, event))
+            Some((seq, event))
         };
         Ok(self.fetch_rows(statement).await?.iter().filter_map(read).collect())
     }

@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(20, "0020_window_counts.sql"),
     migration!(21, "0021_stream_tickets.sql"),
     migration!(22, "0022_audit.sql"),
+    migration!(23, "0023_names_since.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -94,6 +94,7 @@ impl App {
             Error::new(Code::NotFound, message)
         })?;
         let event = ClaimedEvent {
+            seq: event.seq,
             payload: event.payload().to_owned(),
             id: event.id.clone(),
             topic: event.topic.clone(),

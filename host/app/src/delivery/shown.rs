@@ -6,6 +6,10 @@
 //! present ones. An image that the reader may not see is null, and then the difference is null too. A part of a condition that
 //! cannot be decided counts as false.
 //!
+//! Images have the names of their time, but rights on fields belong to the numbers of the catalogue. So the catalogue has the last
+//! event before each name ([`NamesSince`]). In images up to this event, the field counts as missing. Events from before the object
+//! was created are not shown. None of this applies to readers who may read every field of every record.
+//!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
 //! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
@@ -14,6 +18,7 @@
 //! are other streams.
 //!
 //! [`event_decisions`]: crate::state::event_decisions
+//! [`NamesSince`]: blockbase_schema::NamesSince
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blockbase_query::condition::{Image, image};
 use blockbase_query::{Access, Action, Condition, Decision, GrantContext, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
-use blockbase_schema::{Error, Object, Registry, Resource, Result};
+use blockbase_schema::{Column, Error, Object, Registry, Resource, Result, Value};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -55,6 +60,8 @@ pub(crate) enum VisibleParts {
 /// An event from any source.
 #[derive(Clone, Copy)]
 pub(crate) struct EventView<'a> {
+    /// The number of the event in the outbox.
+    pub(crate) seq: i64,
     pub(crate) topic: &'a str,
     /// The payload as JSON text.
     pub(crate) payload: &'a str,
@@ -65,6 +72,7 @@ pub(crate) struct EventView<'a> {
 impl<'a> EventView<'a> {
     pub(crate) fn of_committed(event: &'a CommittedEvent) -> EventView<'a> {
         EventView {
+            seq: event.seq,
             topic: &event.topic,
             payload: event.payload(),
             object: event.object.as_deref(),
@@ -73,7 +81,13 @@ impl<'a> EventView<'a> {
     }
 
     pub(crate) fn of_claimed(event: &'a ClaimedEvent) -> EventView<'a> {
-        EventView { topic: &event.topic, payload: &event.payload, object: event.object.as_deref(), owner: event.owner.as_deref() }
+        EventView {
+            seq: event.seq,
+            topic: &event.topic,
+            payload: &event.payload,
+            object: event.object.as_deref(),
+            owner: event.owner.as_deref(),
+        }
     }
 }
 
@@ -203,6 +217,26 @@ fn with_parts(event: &Arc<CommittedEvent>, parts: VisibleParts) -> Option<Arc<Co
     }
 }
 
+/// One of the two images of an event.
+#[derive(Clone, Copy)]
+struct EventImage<'e> {
+    /// The number of the event.
+    seq: i64,
+    name: &'static str,
+    /// JSON text.
+    raw: &'e str,
+}
+
+/// Whether the event with this number is older than the object. Then it is about another object that had the name before.
+fn is_of_earlier_object(object: &Object, seq: i64) -> bool {
+    seq <= object.since.object
+}
+
+/// Whether a column has had its name since before the event with this number. Otherwise the name may mean another column there.
+fn has_name_in(column: &Column, seq: i64) -> bool {
+    seq > column.named_since
+}
+
 /// The maximum number of rows that are looked up at once for several events.
 const ROWS_AT_ONCE: usize = 1_000;
 
@@ -287,7 +321,7 @@ impl<'a> Onlooker<'a> {
             }
             let Some(object) = registry.object(name) else { return Ok(VisibleParts::Nothing) };
             let access = caller.access_to(&self.grant_context(&registry), name, Action::Read)?;
-            self.shown_images(&registry, object, &access, payload).await
+            self.shown_images(&registry, object, &access, (event.seq, payload)).await
         })
         .await
     }
@@ -308,6 +342,8 @@ impl<'a> Onlooker<'a> {
                         let known = app.known_to(caller, registry);
                         let key: Option<String> = member(payload, "relationship");
                         let relation = key.and_then(|key| known.relation(object.name(), &key).cloned());
+                        // An earlier relationship may have had this key. Those of an earlier object are gone with it.
+                        let relation = relation.filter(|relation| event.seq > object.since.of_links(relation));
                         let Some(relation) = relation else { return Ok(None) };
                         seen.rows_with_links(relation.shape)
                     }
@@ -409,18 +445,20 @@ impl<'a> Onlooker<'a> {
         registry: &Registry,
         object: &Arc<Object>,
         access: &Access,
-        payload: &Members,
+        (seq, payload): (i64, &Members),
     ) -> Result<VisibleParts> {
         let condition = match access.scope() {
             Scope::All => return Ok(VisibleParts::Whole),
+            _ if is_of_earlier_object(object, seq) => return Ok(VisibleParts::Nothing),
             scope => scope.condition(object),
         };
         let mut hidden = Vec::new();
-        let mut shown: Vec<(&'static str, &str)> = Vec::new();
+        let mut shown: Vec<EventImage<'_>> = Vec::new();
         for name in ["before", "after"] {
             let Some(raw) = raw_of(payload, name).filter(|raw| *raw != "null") else { continue };
-            match self.meets(registry, object, &condition, (name, raw)).await? {
-                true => shown.push((name, raw)),
+            let image = EventImage { seq, name, raw };
+            match self.meets(registry, object, &condition, image).await? {
+                true => shown.push(image),
                 false => hidden.push(name),
             }
         }
@@ -435,13 +473,13 @@ impl<'a> Onlooker<'a> {
             .collect();
         if let Some(seen) = access.seen() {
             let mut readable = Vec::with_capacity(shown.len());
-            for (name, raw) in shown {
-                let cells = self.readable_cells(registry, seen, (name, raw)).await?;
-                changed.push((name, cut_image(seen, &cells, raw)));
-                readable.push((name, cells));
+            for image in shown {
+                let cells = self.readable_cells(registry, seen, image).await?;
+                changed.push((image.name, cut_image(seen, &cells, image)));
+                readable.push((image.name, cells));
             }
             if let Some(diff) = raw_of(payload, "diff").filter(|raw| *raw != "null" && hidden.is_empty()) {
-                changed.push(("diff", cut_diff(seen, &readable, diff)));
+                changed.push(("diff", cut_diff(seen, &readable, (seq, diff))));
             }
         }
         Ok(match changed.is_empty() {
@@ -451,7 +489,7 @@ impl<'a> Onlooker<'a> {
     }
 
     /// For each column that the caller knows, whether its cell in a record's image can be read.
-    async fn readable_cells(&self, registry: &Registry, seen: &Seen, named: (&'static str, &str)) -> Result<Vec<bool>> {
+    async fn readable_cells(&self, registry: &Registry, seen: &Seen, image: EventImage<'_>) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
         // The cells of several columns may have the same condition, so its result is kept.
         let mut results: Vec<(&Arc<Condition>, bool)> = Vec::new();
@@ -464,7 +502,7 @@ impl<'a> Onlooker<'a> {
             cells.push(match known {
                 Some(meets) => meets,
                 None => {
-                    let meets = self.meets(registry, &seen.whole, readable, named).await?;
+                    let meets = self.meets(registry, &seen.whole, readable, image).await?;
                     results.push((readable, meets));
                     meets
                 }
@@ -473,20 +511,22 @@ impl<'a> Onlooker<'a> {
         Ok(cells)
     }
 
-    /// Whether a record's image meets a condition. If the image lacks a column, a test of the column counts as false. A condition
-    /// on related rows also counts as false, if the row that leads to them no longer exists.
+    /// Whether a record's image meets a condition. If the image lacks a column, or if its name may mean another one there, a test
+    /// of the column counts as false. A condition on related rows also counts as false, if the row that leads to them no longer
+    /// exists. Columns that the condition does not test do not matter.
     async fn meets(
         &self,
         registry: &Registry,
         object: &Arc<Object>,
         condition: &Condition,
-        (name, raw): (&'static str, &str),
+        EventImage { seq, name, raw }: EventImage<'_>,
     ) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
-        let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
+        let cells = image(object, &members);
+        // A value that is not of its column's present type counts like a missing one. It only matters if the condition tests it.
+        let is_there = |column: usize| cells[column].is_some() && has_name_in(&object.columns[column], seq);
         let condition = condition.clone().decided_by(&is_there);
-        // This fails if the image's value has another type than its column has now.
-        let Ok(image) = image(object, &members) else { return Ok(false) };
+        let image: Image = cells.into_iter().map(|cell| cell.unwrap_or(Value::Null)).collect();
         let condition = condition.left_for(&image);
         if condition.is_true() || condition.is_false() {
             return Ok(condition.is_true());
@@ -576,25 +616,26 @@ impl<'a> Onlooker<'a> {
     }
 }
 
-/// The place of a column that the caller knows. An image may have names of earlier columns, which the caller does not know.
-fn known_place(seen: &Seen, name: &str) -> Option<usize> {
-    seen.object.column_index(name)
+/// The place of a column that the caller knows, by its name in an event. An event may have names of earlier columns, which the
+/// caller does not know.
+fn known_place(seen: &Seen, seq: i64, name: &str) -> Option<usize> {
+    seen.object.column_index(name).filter(|place| has_name_in(&seen.object.columns[*place], seq))
 }
 
 /// A record's image as the caller may read it.
-fn cut_image(seen: &Seen, cells: &[bool], raw: &str) -> String {
+fn cut_image(seen: &Seen, cells: &[bool], EventImage { seq, raw, .. }: EventImage<'_>) -> String {
     let Ok(members) = parse_members(raw) else { return "null".to_owned() };
-    let known = members.0.iter().filter_map(|(name, raw)| Some((name.as_str(), raw.get(), known_place(seen, name)?)));
+    let known = members.0.iter().filter_map(|(name, raw)| Some((name.as_str(), raw.get(), known_place(seen, seq, name)?)));
     text_of_members(known.map(|(name, raw, place)| (name, if cells[place] { raw } else { "null" })))
 }
 
 /// The difference between two images as the caller may read them.
-fn cut_diff(seen: &Seen, images: &[(&str, Vec<bool>)], raw: &str) -> String {
+fn cut_diff(seen: &Seen, images: &[(&str, Vec<bool>)], (seq, raw): (i64, &str)) -> String {
     let Ok(members) = parse_members(raw) else { return "null".to_owned() };
     let is_readable = |image: &str, place: usize| images.iter().any(|(name, cells)| *name == image && cells[place]);
     let mut cut: Vec<(&str, String)> = Vec::new();
     for (name, raw) in &members.0 {
-        let Some(place) = known_place(seen, name) else { continue };
+        let Some(place) = known_place(seen, seq, name) else { continue };
         let (before, after) = (is_readable("before", place), is_readable("after", place));
         let Ok(sides) = parse_members(raw.get()) else { continue };
         let side = |(side, raw): &'_ (String, Box<RawValue>)| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockbase_query::ddl;
-use blockbase_schema::{Error, Object, Registry, Relationship, RelationshipKind, Result};
+use blockbase_schema::{Error, NamesSince, Object, Registry, Relationship, RelationshipKind, Result};
 use blockbase_store::{Connection, ObjectRow};
 
 use super::rows::{self, Findings, Rows};
@@ -78,17 +78,22 @@ pub(super) async fn apply(
 ) -> Result<BTreeSet<String>> {
     let difference = Difference::between(before, next)?;
     lock(connection, &difference).await?;
+    // All writers of these objects have ended. So their events up to this number have the old names, and all later ones the new.
+    let last_event = connection.last_event_seq().await?;
     let dialect = connection.dialect();
     for relationship in difference.dropped_links() {
         connection.define(ddl::drop_link_table(relationship.id)).await?;
     }
     for (old, new) in difference.altered() {
         alter(connection, caller, old, new, can_index).await?;
+        let relations = [before, &difference.after].map(|registry| registry.relations_of(new.name()));
+        let since = NamesSince::changed((old, relations[0]), (new, relations[1]), last_event);
         let row = ObjectRow {
             id: new.id,
             revision: new.revision,
             definition: serde_json::to_string(&new.definition).map_err(Error::internal)?,
             field_keys: serde_json::to_string(&new.keys).map_err(Error::internal)?,
+            names_since: serde_json::to_string(&since).map_err(Error::internal)?,
         };
         connection.update_object(row, fields_added).await?;
     }

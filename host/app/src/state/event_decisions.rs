@@ -456,6 +456,7 @@ mod tests {
             keys: vec![1],
             definition: serde_json::from_value(json!({ "name": name, "fields": [{ "name": "name", "type": "text" }] }))
                 .expect("a definition"),
+            since: Default::default(),
         };
         let team = json!({ "name": "team", "kind": "many_to_one", "source": "task", "target": "team" });
         let team = Relationship { id: 1, definition: serde_json::from_value(team).expect("a definition") };

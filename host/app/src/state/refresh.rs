@@ -44,6 +44,7 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
         revision: row.revision,
         definition: serde_json::from_str(&row.definition).map_err(Error::internal)?,
         keys: serde_json::from_str(&row.field_keys).map_err(Error::internal)?,
+        since: serde_json::from_str(&row.names_since).map_err(Error::internal)?,
     })
 }
 

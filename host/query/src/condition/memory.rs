@@ -1,20 +1,18 @@
 //! Tests a row's own values in memory, with the same meaning as in SQL.
 
 use blockbase_schema::json::Members;
-use blockbase_schema::{Object, Result, Value};
+use blockbase_schema::{Object, Value};
 
 use super::Condition;
 
 /// A row's values, in the order of `Object::columns`.
 pub type Image = Vec<Value>;
 
-/// Reads a record's JSON. A column that it does not name is null.
-///
-/// # Errors
-/// `invalid_value` for a value that is not of the column's type.
-pub fn image(object: &Object, members: &Members) -> Result<Image> {
+/// Reads a record's JSON, in the order of `Object::columns`. A value is `None` if the JSON does not name its column, or if it is
+/// not of the column's type. The column may have had another type when the JSON was written.
+pub fn image(object: &Object, members: &Members) -> Vec<Option<Value>> {
     let cell = |name: &str| members.0.iter().find(|(known, _)| known == name).map(|(_, raw)| raw.get());
-    object.columns.iter().map(|column| cell(&column.name).map_or(Ok(Value::Null), |raw| column.stored_value_of(raw))).collect()
+    object.columns.iter().map(|column| cell(&column.name).and_then(|raw| column.stored_value_of(raw).ok())).collect()
 }
 
 impl Condition {

@@ -21,6 +21,7 @@ fn registry() -> Registry {
         revision: 1,
         keys: definition["fields"].as_array().into_iter().flatten().zip(1..).map(|(_, number)| number).collect(),
         definition: serde_json::from_value(definition).expect("a definition"),
+        since: Default::default(),
     };
     let objects = vec![
         object(
@@ -268,7 +269,8 @@ fn a_condition_and_its_complement_share_no_row_and_leave_none_out() {
         let object = registry.object(object).expect("an object");
         records
             .iter()
-            .map(|record| image(object, &parse_members(&record.to_string()).expect("a record")).expect("a row"))
+            .map(|record| image(object, &parse_members(&record.to_string()).expect("a record")))
+            .map(|cells| cells.into_iter().map(|cell| cell.unwrap_or(Value::Null)).collect())
             .collect()
     };
     let tasks = rows_of(
@@ -311,6 +313,17 @@ fn a_condition_and_its_complement_share_no_row_and_leave_none_out() {
         assert_eq!(holds(&condition, &nothing, &HashMap::new()), condition.holds_on_nothing(), "{text}");
         Ok(true)
     });
+}
+
+#[test]
+fn a_value_of_another_type_is_missing_in_an_image() {
+    let registry = registry();
+    let task = registry.object("task").expect("an object");
+    let members = parse_members(r#"{"title":3,"count":"three","done":null,"amount":1.5}"#).expect("a record");
+    let cells = image(task, &members);
+    let cell = |name: &str| cells[task.column_index(name).expect("a column")].clone();
+    assert_eq!((cell("title"), cell("count"), cell("due")), (None, None, None));
+    assert_eq!((cell("done"), cell("amount")), (Some(Value::Null), Some(Value::Decimal { scaled: 150, scale: 2 })));
 }
 
 #[test]

@@ -180,7 +180,7 @@ mod tests {
             { "name": "state", "type": "text" },
         ]);
         let definition = serde_json::from_value(json!({ "name": "task", "fields": fields })).expect("a definition");
-        let stored = StoredObject { id: 1, revision: 1, keys: vec![1, 2, 3], definition };
+        let stored = StoredObject { id: 1, revision: 1, keys: vec![1, 2, 3], definition, since: Default::default() };
         let object = Arc::new(Object::new(stored, [], |_| None).expect("an object"));
         let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
         let request = ListRequest::from_parameters([("cursor", ""), ("sort", sort)]).expect("a request");

@@ -417,7 +417,7 @@ mod tests {
     fn the_source_of_the_old_row_locks_it() {
         let definition = json!({ "name": "task", "fields": [{ "name": "rank", "type": "integer" }] });
         let definition = serde_json::from_value(definition).expect("a definition");
-        let task = StoredObject { id: 1, revision: 1, keys: vec![1], definition };
+        let task = StoredObject { id: 1, revision: 1, keys: vec![1], definition, since: Default::default() };
         let registry = Registry::new(1, vec![task], Vec::new()).expect("a registry");
         let object = Arc::clone(registry.object("task").expect("an object"));
         let rank = object.column_index("rank").expect("a column");

@@ -15,6 +15,7 @@ fn stored(row: &[String]) -> StoredObject {
         revision: row[1].parse().unwrap(),
         definition: serde_json::from_str(&row[2]).unwrap(),
         keys: serde_json::from_str(&row[3]).unwrap(),
+        since: Default::default(),
     }
 }
 

@@ -93,6 +93,7 @@ mod tests {
             revision: 1,
             keys: vec![1, 2],
             definition: serde_json::from_value(json!({ "name": name, "fields": fields })).expect("a definition"),
+            since: Default::default(),
         };
         let definition = json!({ "name": "project", "kind": "many_to_one", "source": "task", "target": "project" });
         let relationship = Relationship { id: 1, definition: serde_json::from_value(definition).expect("a definition") };

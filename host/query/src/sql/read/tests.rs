@@ -18,7 +18,7 @@ fn written(parameters: &[(&str, &str)]) -> String {
 fn written_for(grants: Value, parameters: &[(&str, &str)]) -> String {
     let fields = json!([{ "name": "title", "type": "text" }, { "name": "rank", "type": "integer" }]);
     let definition = serde_json::from_value(json!({ "name": "task", "fields": fields })).expect("a definition");
-    let task = StoredObject { id: 1, revision: 1, keys: vec![1, 2], definition };
+    let task = StoredObject { id: 1, revision: 1, keys: vec![1, 2], definition, since: Default::default() };
     let registry = Registry::new(1, vec![task], Vec::new()).expect("a registry");
     let permissions = Permissions::new(serde_json::from_value(grants).expect("grants"), None);
     let shapes = Shapes::default();

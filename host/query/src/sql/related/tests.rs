@@ -20,6 +20,7 @@ pub(in crate::sql) fn registry() -> Registry {
         revision: 1,
         keys: vec![1, 2, 3],
         definition: serde_json::from_value(json!({ "name": name, "fields": fields })).expect("a definition"),
+        since: Default::default(),
     };
     let relationship = |id, name: &str, kind: &str, target: &str| Relationship {
         id,

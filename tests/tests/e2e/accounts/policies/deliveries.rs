@@ -1,6 +1,6 @@
 //! Deliveries under the conditions of grants: a webhook gets only events that its maker may read.
 
-use blockbase_tests::{Engine, Receiver, on_both_engines};
+use blockbase_tests::{Engine, Receiver, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::events::recent;
@@ -54,6 +54,38 @@ on_both_engines! {
         copied.sort_by_key(|record| record["title"] == "came");
         let record = |id: &str, title: &str| json!({ "id": id, "title": title, "state": "open" });
         assert_eq!(copied, [record(&seen, "seen"), record(&hidden, "came")]);
+    }
+}
+
+on_both_engines! {
+    async fn each_instance_gets_what_the_maker_of_a_subscription_may_read(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "keeper", json!([
+            { "resource": "events", "actions": ["manage"] },
+            { "resource": "task", "actions": ["read"], "where": { "state": "open" }, "fields": { "read": ["title", "state"] } },
+        ])).await;
+        let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
+        let body = json!({ "event": "data.task.#", "consumer": "watch", "handler": "log_event", "perInstance": true });
+        let made = keeper.post("/api/v1/events/subscriptions", body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let logged = || -> Vec<String> {
+            let is_logged = |line: &&str| line.contains("event.consumer=\"watch\"") && line.contains("event.payload");
+            server.log().lines().filter(is_logged).map(str::to_owned).collect()
+        };
+        until("the instance follows", async || {
+            admin.make("task", json!({ "title": "begin" })).await;
+            !logged().is_empty()
+        })
+        .await;
+        admin.make("task", json!({ "title": "shown", "points": 3 })).await;
+        let moved = admin.make("task", json!({ "title": "hidden", "state": "done" })).await;
+        admin.patch(&path(&moved), json!({ "title": "came", "state": "open", "points": 4 })).await.data();
+        admin.make("task", json!({ "title": "finish" })).await;
+        let count = |word: &str| logged().iter().filter(|line| line.contains(word)).count();
+        until("the last event is logged", async || count("finish") == 1).await;
+        assert_eq!(["shown", "came", "hidden", "points", "assignee"].map(count), [1, 1, 0, 0, 0], "{:#?}", logged());
     }
 }
 

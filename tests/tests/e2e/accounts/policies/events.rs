@@ -1,11 +1,12 @@
 //! Events under the conditions of grants: every way to read an event shows the same parts of it.
 
-use blockbase_tests::{Admin, Answer, Engine, HELD, Server, ServerBuilder, on_both_engines, until};
+use blockbase_tests::{Admin, Answer, Engine, HELD, Received, Receiver, Reply, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::{World, define, of_my_teams, path, world};
 use crate::accounts::roles::{role, user};
 use crate::events::Stream;
+use crate::events::webhooks::{ledger, ledger_until, make, quick};
 
 /// A summary of an event: the operation, the titles before and after, and whether there is a difference.
 fn gist(event: &Value) -> (String, Value, Value, bool) {
@@ -90,11 +91,62 @@ impl Changes<'_> {
 }
 
 pub(super) async fn recent(caller: &Admin<'_>) -> Vec<Value> {
-    let answer: Answer = caller.get("/api/v1/events?object=task&limit=100").await;
+    recent_of(caller, "task").await
+}
+
+/// The events of an object that a caller sees, the oldest first.
+async fn recent_of(caller: &Admin<'_>, object: &str) -> Vec<Value> {
+    let answer: Answer = caller.get(&format!("/api/v1/events?object={object}&limit=100")).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut events = answer.data().as_array().unwrap().clone();
     events.reverse();
     events
+}
+
+/// A server on which a failed delivery waits until somebody retries it.
+async fn patient_server(engine: Engine) -> Server {
+    quick(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await
+}
+
+/// The id of the newest event.
+async fn newest(admin: &Admin<'_>) -> String {
+    admin.get("/api/v1/events?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// A grant to read an object, with more members.
+fn reading(object: &str, more: &Value) -> Value {
+    let mut grant = json!({ "resource": object, "actions": ["read"] });
+    grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    grant
+}
+
+/// Grants with those of somebody who makes webhooks.
+fn watching(grants: impl IntoIterator<Item = Value>) -> Value {
+    let platform = ["events", "webhooks"].map(|resource| json!({ "resource": resource, "actions": ["manage"] }));
+    grants.into_iter().chain(platform).collect()
+}
+
+/// Makes a webhook that sends a name with each event. Returns its consumer group.
+async fn hook(maker: &Admin<'_>, name: &str, receiver: &Receiver, topics: &[String]) -> String {
+    let body = json!({ "url": receiver.url, "topics": topics, "headers": { "X-Reader": name } });
+    format!("webhook:{}", make(maker, body).await.0)
+}
+
+/// Waits until the first attempts of a group's deliveries have failed. `count` is their number.
+async fn until_failed(admin: &Admin<'_>, consumer: &str, count: usize) {
+    let are_failed = |entries: &[Value]| entries.len() == count && entries.iter().all(|entry| entry["status"] == "failed");
+    ledger_until(admin, &format!("consumer={consumer}"), are_failed).await;
+}
+
+/// Retries the deliveries of a group, and returns their entries when they are settled.
+async fn retried(admin: &Admin<'_>, consumer: &str) -> Vec<Value> {
+    let group = format!("consumer={consumer}");
+    for entry in ledger(admin, &group).await {
+        let retry = json!({ "eventId": entry["eventId"], "consumer": consumer });
+        let answer = admin.post("/api/v1/events/deliveries/retry", retry).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    ledger_until(admin, &group, |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await
 }
 
 on_both_engines! {
@@ -364,6 +416,206 @@ on_both_engines! {
         admin.patch(&path(&task), json!({ "phase": "secret" })).await.data();
         let shown = recent(&ann).await;
         assert_eq!(shown.iter().map(gist).collect::<Vec<_>>(), [("updated".to_owned(), json!("a"), Value::Null, false)]);
+    }
+
+    async fn links_of_an_earlier_relationship_are_not_shown(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        let labels = json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" });
+        let id = admin.relate(labels.clone()).await;
+        let grants = |fields: Value| {
+            let tasks = reading("task", &json!({ "fields": { "read": fields } }));
+            json!([{ "resource": "events", "actions": ["read"] }, tasks, reading("label", &json!({}))])
+        };
+        role(&admin, "reader", grants(json!(["title"]))).await;
+        let (ann, _) = user(&admin, "ann", Some("reader")).await;
+        let (task, label) = (admin.make("task", json!({ "title": "a" })).await, admin.make("label", json!({})).await);
+        let link = async || {
+            let linked = admin.post(&format!("{}/links/labels", path(&task)), json!({ "ids": [label] })).await;
+            assert_eq!(linked.status, 200, "{}", linked.text);
+        };
+        let topics = async || recent(&ann).await.iter().map(|event| event["topic"].clone()).collect::<Vec<Value>>();
+        link().await;
+        assert_eq!(topics().await, ["data.task.created"]);
+        // She may read the links of another relationship with the same name, but not those of the first one.
+        assert_eq!(admin.delete(&format!("/api/v1/relationships/{id}")).await.status, 204);
+        admin.relate(labels).await;
+        let listed = admin.patch("/api/v1/roles/reader", json!({ "permissions": grants(json!(["title", "labels"])) })).await;
+        assert_eq!(listed.status, 200, "{}", listed.text);
+        assert_eq!(topics().await, ["data.task.created"]);
+        link().await;
+        assert_eq!(topics().await, ["data.task.created", "data.task.linked"]);
+        assert_eq!(recent(&admin).await.len(), 3);
+    }
+}
+
+on_both_engines! {
+    async fn a_retyped_field_hides_no_event(engine: Engine) {
+        let server = patient_server(engine).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Status(503));
+        let admin = server.admin().await;
+        let fields = [("title", "text"), ("state", "text"), ("points", "integer")];
+        admin.define("task", fields.map(|(name, kind)| json!({ "name": name, "type": kind })).into_iter().collect()).await;
+        let start = newest(&admin).await;
+        let mut readers = Vec::new();
+        for (name, more) in [
+            ("open", json!({ "where": { "state": "open" } })),
+            ("titles", json!({ "fields": { "read": ["title"] } })),
+            ("points", json!({ "where": { "state": "open" }, "fields": { "read": { "except": ["state"] } } })),
+        ] {
+            role(&admin, name, watching([reading("task", &more)])).await;
+            let (reader, _) = user(&admin, name, Some(name)).await;
+            let consumer = hook(&reader, name, &receiver, &["data.task.#".to_owned()]).await;
+            readers.push((name, reader, consumer));
+        }
+        let task = admin.make("task", json!({ "title": "a", "state": "open", "points": 3 })).await;
+        admin.patch(&path(&task), json!({ "title": "b", "points": 4 })).await.data();
+        let mut shown_before = Vec::new();
+        for (_, reader, consumer) in &readers {
+            until_failed(&admin, consumer, 2).await;
+            shown_before.push(recent(reader).await);
+        }
+        let points = shown_before.iter().map(|events| &events[1]["payload"]["after"]["points"]).collect::<Vec<_>>();
+        assert_eq!(points, [&json!(4), &Value::Null, &json!(4)]);
+        let retyped = admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await;
+        assert_eq!(retyped.status, 200, "{}", retyped.text);
+
+        // The events are shown as before, with the values of their time.
+        receiver.answer(|_, _| Reply::Status(200));
+        let failed = receiver.count();
+        for ((name, reader, consumer), events) in readers.iter().zip(&shown_before) {
+            assert_eq!((events.len(), recent(reader).await), (2, events.clone()), "{name}");
+            let mut stream = Stream::open(reader, &format!("?topics=data.task.%23&since={start}")).await;
+            for event in events {
+                assert_eq!(stream.event().await, *event, "{name}");
+            }
+            assert_eq!(ledger(reader, &format!("consumer={consumer}")).await.len(), 2, "{name}");
+            let settled = retried(&admin, consumer).await;
+            assert!(settled.iter().all(|entry| entry["skipped"] == false), "{name}: {settled:#?}");
+            let received = receiver.received();
+            let of_reader = received[failed..].iter().filter(|received| received.header("x-reader") == *name);
+            let mut sent: Vec<Value> = of_reader.map(Received::json).collect();
+            sent.sort_by_key(|event| event["topic"].to_string());
+            assert_eq!(sent, *events, "{name}");
+        }
+        // A value that does not fit its field now fails every test, also one that null would meet.
+        role(&admin, "tests", watching([reading("task", &json!({ "where": { "points": { "neq": "7" } } }))])).await;
+        let (tester, _) = user(&admin, "tester", Some("tests")).await;
+        assert_eq!(recent(&tester).await, Vec::<Value>::new());
+        admin.patch(&path(&task), json!({ "points": "5" })).await.data();
+        let shown = recent(&tester).await;
+        assert_eq!(shown.iter().map(gist).collect::<Vec<_>>(), [("updated".to_owned(), json!("b"), json!("b"), true)]);
+    }
+
+    async fn a_reused_name_tells_nothing_of_the_field_that_had_it(engine: Engine) {
+        const OBJECTS: [&str; 4] = ["renamed", "exchanged", "replaced", "again"];
+        const HIDDEN: [&str; 2] = ["confidential", "confidential too"];
+        let server = patient_server(engine).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Status(503));
+        let admin = server.admin().await;
+        let fields: Value = ["title", "pay", "bonus"].map(|name| json!({ "name": name, "type": "text" })).into_iter().collect();
+        for object in OBJECTS {
+            admin.define(object, fields.clone()).await;
+        }
+        let start = newest(&admin).await;
+        let listed = |object: &str, fields: &[&str]| reading(object, &json!({ "fields": { "read": fields } }));
+        let tested = |field: &str| {
+            let condition = json!({ "where": { field: { "in": HIDDEN } } });
+            watching(OBJECTS.map(|object| reading(object, &condition)))
+        };
+        role(&admin, "lists", watching(OBJECTS.map(|object| listed(object, &["title", "bonus"])))).await;
+        role(&admin, "tests", tested("bonus")).await;
+        let ((lists, _), (tests, _)) = (user(&admin, "lists", Some("lists")).await, user(&admin, "tests", Some("tests")).await);
+        let consumer = hook(&lists, "lists", &receiver, &OBJECTS.map(|object| format!("data.{object}.#"))).await;
+        let mut ids = Vec::new();
+        for object in OBJECTS {
+            let id = admin.make(object, json!({ "title": "a", "pay": HIDDEN[0], "bonus": "none" })).await;
+            admin.patch(&format!("/api/v1/data/{object}/{id}"), json!({ "title": "b", "pay": HIDDEN[1] })).await.data();
+            ids.push(id);
+        }
+        until_failed(&admin, &consumer, 8).await;
+        let mut whole = Vec::new();
+        for object in OBJECTS {
+            assert_eq!((recent_of(&lists, object).await.len(), recent_of(&tests, object).await.len()), (2, 0), "{object}");
+            whole.push(recent_of(&admin, object).await);
+        }
+
+        let rename = async |object: &str, field: &str, name: &str| {
+            let renamed = admin.patch(&format!("/api/v1/objects/{object}/fields/{field}"), json!({ "name": name })).await;
+            assert_eq!(renamed.status, 200, "{}", renamed.text);
+        };
+        let add_pay = async |object: &str| {
+            let added = admin.post(&format!("/api/v1/objects/{object}/fields"), json!({ "name": "pay", "type": "text" })).await;
+            assert_eq!(added.status, 201, "{}", added.text);
+        };
+        rename("renamed", "pay", "wage").await;
+        add_pay("renamed").await;
+        for (field, name) in [("pay", "other"), ("bonus", "pay"), ("other", "bonus")] {
+            rename("exchanged", field, name).await;
+        }
+        for path in ["/api/v1/objects/replaced/fields/pay", "/api/v1/objects/again"] {
+            let gone = admin.delete(path).await;
+            assert_eq!(gone.status, 204, "{path}: {}", gone.text);
+        }
+        add_pay("replaced").await;
+        admin.define("again", fields).await;
+        // The field that is called `pay` now may be read and tested. In `exchanged`, that is the former `bonus`.
+        let fields_of = |object: &str| if object == "exchanged" { vec!["title", "pay"] } else { vec!["title", "bonus", "pay"] };
+        let lists_pay = watching(OBJECTS.map(|object| listed(object, &fields_of(object))));
+        for (name, permissions) in [("lists", lists_pay), ("tests", tested("pay"))] {
+            let changed = admin.patch(&format!("/api/v1/roles/{name}"), json!({ "permissions": permissions })).await;
+            assert_eq!(changed.status, 200, "{}", changed.text);
+        }
+
+        let mut shown = Vec::new();
+        for ((object, id), whole) in OBJECTS.iter().zip(&ids).zip(&whole) {
+            let events = recent_of(&lists, object).await;
+            let image = |title: &str| match *object {
+                "exchanged" => json!({ "id": id, "title": title }),
+                _ => json!({ "id": id, "title": title, "bonus": "none" }),
+            };
+            let images = events.iter().map(|event| ["before", "after", "diff"].map(|part| event["payload"][part].clone()));
+            let diff = json!({ "title": { "before": "a", "after": "b" } });
+            let expected = match *object {
+                "again" => Vec::new(),
+                _ => vec![[Value::Null, image("a"), Value::Null], [image("a"), image("b"), diff]],
+            };
+            assert_eq!(images.collect::<Vec<_>>(), expected, "{object}");
+            shown.extend(events);
+            assert_eq!(recent_of(&tests, object).await, Vec::<Value>::new(), "{object}");
+            // Who reads every field of every record sees the events as they were.
+            assert_eq!(recent_of(&admin, object).await, *whole, "{object}");
+            assert_eq!(whole[1]["payload"]["diff"]["pay"], json!({ "before": HIDDEN[0], "after": HIDDEN[1] }), "{object}");
+        }
+        let mut stream = Stream::open(&lists, &format!("?topics=data.%23&since={start}")).await;
+        for event in &shown {
+            assert_eq!(stream.event().await, *event);
+        }
+        assert_eq!(ledger(&lists, &format!("consumer={consumer}")).await.len(), shown.len());
+        receiver.answer(|_, _| Reply::Status(200));
+        let failed = receiver.count();
+        let settled = retried(&admin, &consumer).await;
+        assert_eq!(settled.iter().filter(|entry| entry["skipped"] == true).count(), settled.len() - shown.len(), "{settled:#?}");
+        let received = receiver.received();
+        let mut sent: Vec<Value> = received[failed..].iter().map(Received::json).collect();
+        sent.sort_by_key(|event| shown.iter().position(|shown| shown["id"] == event["id"]));
+        assert_eq!(sent, shown);
+        let bodies = received.iter().map(|received| String::from_utf8_lossy(&received.body).into_owned());
+        assert!(!bodies.chain(shown.iter().map(Value::to_string)).any(|text| text.contains(HIDDEN[0])));
+
+        // In newer events, the name means the field that has it now.
+        let mut tests_stream = Stream::open(&tests, &format!("?topics=data.%23&since={start}")).await;
+        for object in OBJECTS {
+            let id = admin.make(object, json!({ "title": "new", "pay": HIDDEN[0] })).await;
+            for stream in [&mut stream, &mut tests_stream] {
+                let payload = stream.event().await["payload"].clone();
+                assert_eq!((&payload["id"], &payload["after"]["pay"]), (&json!(id), &json!(HIDDEN[0])), "{object}");
+            }
+            assert_eq!(recent_of(&tests, object).await.len(), 1, "{object}");
+        }
     }
 }
 

@@ -49,6 +49,7 @@ fn registry(world: &World, definitions: &[Value]) -> Registry {
         revision: 1,
         keys: definition["fields"].as_array().into_iter().flatten().zip(1..).map(|(_, number)| number).collect(),
         definition: serde_json::from_value(definition.clone()).expect("a definition"),
+        since: Default::default(),
     });
     let relationships = world.relations.iter().zip(1..).map(|(relation, id)| {
         let (source, target) = (&world.objects[relation.source].name, &world.objects[relation.target].name);
@@ -115,7 +116,15 @@ fn rows<'a>(world: &'a World, registry: &Registry) -> BTreeMap<&'a str, Both<'a>
         let known = registry.object(&world.objects[object].name).expect("an object");
         for row in rows {
             let members = parse_members(&Value::Object(row.values.clone()).to_string()).expect("a record");
-            let image = image(known, &members).expect("values of their types");
+            let cells = image(known, &members).into_iter().zip(&known.columns).map(|(cell, column)| {
+                assert!(
+                    cell.is_some() || !row.values.contains_key(&column.name),
+                    "a value that is not of its type: {}",
+                    column.name
+                );
+                cell.unwrap_or(blockbase_schema::Value::Null)
+            });
+            let image = cells.collect();
             all.insert(row.id.as_str(), Both { object, row, image });
         }
     }
