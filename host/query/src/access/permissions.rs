@@ -85,6 +85,12 @@ impl Grants {
         for grant in list {
             let mut actions = Actions::default();
             grant.actions.iter().for_each(|action| actions.insert(*action));
+            if grant.is_conditional() {
+                actions = actions.filter(|action| grant.can_give(action));
+                if actions == Actions::default() {
+                    continue;
+                }
+            }
             let parts = grant.is_conditional().then(|| (grant.parts(), Listed::of(grant.fields.as_ref())));
             let Grant { resource, row_policy, .. } = grant;
             if parts.as_ref().is_some_and(|(_, listed)| !listed.are_all()) {
