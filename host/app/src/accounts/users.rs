@@ -60,8 +60,7 @@ pub enum OnDeletion {
     Suspend,
 }
 
-/// A user, as administrators see one. Callers whose grants list fields of users get only `id` and the
-/// listed ones of `name`, `email` and `image`.
+/// A user, as administrators see one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
 pub struct ManagedUserAnswer {

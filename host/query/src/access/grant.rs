@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Action, Resource};
+use blockbase_schema::{Action, Resource, USERS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,12 @@ impl Grant {
     /// Whether it has a condition, or lists fields.
     pub fn is_conditional(&self) -> bool {
         self.rows.is_some() || self.check.is_some() || self.fields.is_some()
+    }
+
+    /// Whether the grant can give an action that it names. On `users`, conditions and lists of fields work for reading only: the
+    /// operations that change an account look neither at conditions nor at fields. So such a grant gives nothing else.
+    pub fn can_give(&self, action: Action) -> bool {
+        action == Action::Read || self.resource != USERS || !self.is_conditional()
     }
 
     /// The grant that a giver needs in order to give this grant to somebody else. `own` and conditions that depend on the caller

@@ -85,6 +85,12 @@ impl Grants {
         for grant in list {
             let mut actions = Actions::default();
             grant.actions.iter().for_each(|action| actions.insert(*action));
+            if grant.is_conditional() {
+                actions = actions.filter(|action| grant.can_give(action));
+                if actions == Actions::default() {
+                    continue;
+                }
+            }
             let parts = grant.is_conditional().then(|| (grant.parts(), Listed::of(grant.fields.as_ref())));
             let Grant { resource, row_policy, .. } = grant;
             if parts.as_ref().is_some_and(|(_, listed)| !listed.are_all()) {
@@ -651,6 +657,26 @@ mod tests {
         assert_eq!(held("{}").first_not_held(&someone(narrow)), None);
         let missing = held(narrow).first_not_held(&someone(r##"{"#1:1":"open"}"##)).expect("a wider grant");
         assert_eq!(missing.rows.as_ref().map(Clause::text), Some(r##"{"#1:1":"open"}"##));
+    }
+
+    #[test]
+    fn conditions_on_users_give_read_only() {
+        let (registry, shapes) = (Registry::default(), Shapes::default());
+        let grant_context = GrantContext { registry: &registry, now: 0, shapes: &shapes };
+        let actions = [Action::Create, Action::Update, Action::Delete, Action::Manage];
+        let of_users = |actions: &[Action]| Grant { rows: Some(Clause::new("{}")), ..grant("users", actions, None) };
+        for named in [of_users(&[Action::Manage]), of_users(&[Action::Read, Action::Create, Action::Update, Action::Delete])] {
+            let held = Permissions::new(vec![named.clone()], Some("u".into()));
+            assert!(matches!(held.decide("users", Action::Read), Some(Decision::Rules(_))));
+            assert!(actions.iter().all(|action| held.decide("users", *action).is_none()), "{named:?}");
+            assert_eq!(grant_context.given_by(&named).map(|given| given.actions.clone()), Some(vec![Action::Read]));
+        }
+        let update = of_users(&[Action::Update]);
+        assert_eq!(grant_context.given_by(&update), None);
+        assert_eq!(Permissions::new(vec![update], None), Permissions::new(Vec::new(), None));
+        // Without a condition, `own` means the caller's account.
+        let own = Permissions::new(vec![grant("users", &[Action::Update], Some(RowPolicy::Own))], Some("u".into()));
+        assert_eq!(own.decide("users", Action::Update), Some(Decision::Rows(Scope::Own("u".into()))));
     }
 
     #[test]

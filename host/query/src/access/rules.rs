@@ -234,17 +234,18 @@ impl GrantContext<'_> {
         !listed.are_all() && (self.registry.object(resource).is_none() || !self.have_fields(resource, listed))
     }
 
-    /// What a stored grant gives: the grant without the actions for which it lists a field that no longer exists. `None` if it
-    /// gives nothing.
+    /// What a stored grant gives: the grant without the actions that it cannot give ([`Grant::can_give`]), and without those
+    /// for which it lists a field that no longer exists. `None` if it gives nothing.
     ///
     /// A list counts only for the actions that it limits. With a broken list for writes, a grant still allows to read and to
     /// delete.
     pub fn given_by<'g>(&self, grant: &'g Grant) -> Option<Cow<'g, Grant>> {
         let listed = Listed::of(grant.fields.as_ref());
-        if self.have_fields(&grant.resource, &listed) {
+        if self.have_fields(&grant.resource, &listed) && grant.actions.iter().all(|action| grant.can_give(*action)) {
             return Some(Cow::Borrowed(grant));
         }
-        let is_named = |action: Action| grant.actions.contains(&action) || grant.actions.contains(&Action::Manage);
+        let names = |action: Action| grant.actions.contains(&action) || grant.actions.contains(&Action::Manage);
+        let is_named = |action: Action| names(action) && grant.can_give(action);
         let is_given = |action: &Action| is_named(*action) && self.have_fields(&grant.resource, &listed.on(*action));
         let actions: Vec<Action> = Action::ALL.into_iter().filter(is_given).collect();
         (!actions.is_empty()).then(|| Cow::Owned(Grant { actions, ..grant.clone() }))

@@ -441,19 +441,35 @@ on_both_engines! {
             { "resource": "api_keys", "actions": ["create"] },
             { "resource": "users", "actions": ["update"] },
             { "resource": "task", "actions": ["read", "update"], "rowPolicy": "own" },
+            { "resource": "task", "actions": ["read"], "where": { "title": "$user.id" } },
+            { "resource": "task", "actions": ["read"], "where": { "title": "$key.id" } },
         ]);
         role(&admin, "maker", maker).await;
         let (maker, _) = user(&admin, "maker", Some("maker")).await;
         let (victim, victim_id) = user(&admin, "victim", Some("maker")).await;
         // She makes an empty role, a key of another user with this role, and then a grant for own rows in the role. These would
-        // be the other user's rows.
+        // be the other user's rows. The same applies to rows that a condition on the caller chooses.
         assert_eq!(maker.post("/api/v1/roles", json!({ "name": "trap" })).await.status, 201);
         let body = json!({ "name": "k", "roleId": "trap", "userId": victim_id });
         assert_eq!(maker.post("/api/v1/api-keys", body).await.status, 201);
-        let own = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }] });
-        maker.patch("/api/v1/roles/trap", own.clone()).await.expect_error(403, "forbidden");
-        // Without such a key, they may give the grant. A caller who has the right to all rows may also give it.
-        assert_eq!(maker.post("/api/v1/roles", json!({ "name": "plain", "permissions": own["permissions"] })).await.status, 201);
+        let reads = |rows: Value| {
+            let mut grant = json!({ "resource": "task", "actions": ["read"] });
+            grant.as_object_mut().unwrap().extend(rows.as_object().unwrap().clone());
+            json!([grant])
+        };
+        let own = json!({ "permissions": reads(json!({ "rowPolicy": "own" })) });
+        for (name, rows) in [
+            ("plain", json!({ "rowPolicy": "own" })),
+            ("of users", json!({ "where": { "title": "$user.id" } })),
+            ("of keys", json!({ "where": { "title": "$key.id" } })),
+        ] {
+            let given = json!({ "permissions": reads(rows) });
+            maker.patch("/api/v1/roles/trap", given.clone()).await.expect_error(403, "forbidden");
+            // Without such a key, they may give the grant.
+            let made = maker.post("/api/v1/roles", json!({ "name": name, "permissions": given["permissions"] })).await;
+            assert_eq!(made.status, 201, "{name}: {}", made.text);
+        }
+        // A caller who has the right to all rows may also give it.
         assert_eq!(admin.patch("/api/v1/roles/trap", own).await.status, 200);
         assert_eq!(victim.get("/api/v1/data/task").await.status, 200);
 

@@ -364,7 +364,8 @@ on_both_engines! {
         admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
         admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
         assert_eq!(installed(&admin, "", most.clone()).await.status, 201);
-        let narrower = version("1.1.0", title).await;
+        assert!(asked(&admin).await[0].get("broken").is_none());
+        let narrower = version("1.1.0", title.clone()).await;
         let planned = admin.install("?upgrade=true&dryRun=true", narrower.clone()).await;
         assert_eq!((planned.status, &planned.json()["report"]["newPermissions"]["data"]), (200, &json!([])), "{}", planned.text);
         // The list names a relation that is deleted with the object on its other side, so it gives the block nothing.
@@ -372,12 +373,13 @@ on_both_engines! {
         admin.make("task", json!({ "title": "a" })).await;
         let seen = run(&admin, json!({ "op": "query", "object": "task", "json": "{}" })).await;
         assert_eq!(seen["done"]["data"], json!([]), "{seen}");
+        assert_eq!(asked(&admin).await[0]["broken"], true);
         admin.install("?upgrade=true", narrower.clone()).await.expect_error(409, "new_permissions");
         // Another upload of the installed file asks for nothing new.
         let same = admin.install("?upgrade=true", version("1.0.0", most).await).await;
         assert_eq!(same.status, 200, "{}", same.text);
         assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", narrower).await.status, 200);
-        assert_eq!(titles(&admin).await, ["a"]);
+        assert_eq!((titles(&admin).await, asked(&admin).await), (vec!["a".to_owned()], title));
     }
 
     async fn nobody_consents_with_a_list_that_names_what_is_gone(server: Server) {
@@ -661,6 +663,7 @@ on_both_engines! {
             (json!([{ "resource": "*", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "webhooks", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["nothing"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "users", "actions": ["read", "update"], "fields": { "read": ["name"] } }]), "invalid_block", 400),
             (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 400),
             (Value::Array(vec![ask(json!({ "title": "a" }))[0].clone(); 21]), "invalid_block", 400),
         ] {

@@ -426,6 +426,39 @@ on_sqlite_first! {
 }
 
 on_sqlite_first! {
+    async fn users_seen_in_part_are_what_the_document_says(server: Server) {
+        let admin = server.admin().await;
+        let document = document(&admin).await;
+        let schemas = &document["components"]["schemas"];
+        let members = |name: &str| schemas[name]["properties"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(members("SvcSeenUser"), members("SvcManagedUser"));
+        assert_eq!(schemas["SvcManagedUser"]["required"].as_array().unwrap().len(), members("SvcManagedUser").len());
+        let reader = server.with_token(server.sign_up("reader").await);
+        let id = reader.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let admin_id = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        // The reader sees two members of each user, and with the second role also all members of themselves.
+        let grants = [json!({ "fields": { "read": ["name"] } }), json!({ "rowPolicy": "own" })];
+        for (number, (mut grant, of_admin)) in grants.into_iter().zip([2, 4]).enumerate() {
+            grant.as_object_mut().unwrap().extend(json!({ "resource": "users", "actions": ["read"] }).as_object().unwrap().clone());
+            let made = admin.post("/api/v1/roles", json!({ "name": format!("part{number}"), "permissions": [grant] })).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+            let given = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": made.data()["id"] })).await;
+            assert_eq!(given.status, 200, "{}", given.text);
+            let list = reader.get("/api/v1/users").await;
+            assert_described(&document, "get", "/api/v1/users", &list);
+            assert_eq!(list.data().as_array().unwrap().len(), 2, "{}", list.text);
+            let one = async |id: &str| {
+                let answer = reader.get(&format!("/api/v1/users/{id}")).await;
+                assert_described(&document, "get", "/api/v1/users/{id}", &answer);
+                answer.data().as_object().unwrap().len()
+            };
+            let of_reader = if number == 0 { 2 } else { members("SvcSeenUser").len() };
+            assert_eq!((one(&admin_id).await, one(&id).await), (of_admin, of_reader));
+        }
+    }
+}
+
+on_sqlite_first! {
     async fn answers_about_identity_are_what_the_document_says(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let admin = server.admin().await;

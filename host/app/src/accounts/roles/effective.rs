@@ -18,8 +18,8 @@ const SOMEBODY: &str = "somebody";
 
 impl App {
     /// The rights of a session of a user with this role: `{ roleId, name, resources: [{ resource, create, read, update, delete,
-    /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null. A broken grant counts only for the
-    /// actions that it still gives.
+    /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null. A grant counts only for the
+    /// actions that it gives.
     ///
     /// # Errors
     /// `not_found`.

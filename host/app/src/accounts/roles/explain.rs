@@ -52,12 +52,13 @@ struct ExplainedGrant {
     #[serde(flatten)]
     grant: Grant,
     /// Whether the record meets the condition of this grant. For `create`: whether it meets the `check`. A new record belongs to
-    /// its maker, so `own` is then met. Null without `id`. False if the grant is broken for this action.
+    /// its maker, so `own` is then met. Null without `id`. False if the grant does not give the action: if it is broken for it, or
+    /// if it has a condition or fields on `users`, where these work for `read` only.
     passes: Option<bool>,
     /// The parts of the grant's condition that the record does not meet, in normal form and with the values of the variables,
     /// like `condition`. A part that no record can meet is shown as it is in the grant, with the names of the variables, because
     /// one of them may have no value for the user. Other parts that lead to records of an object are left out if the caller may
-    /// not read all records of that object. Empty without `id`, if the record passes, and if the grant is broken.
+    /// not read all records of that object. Empty without `id`, if the record passes, and if the grant does not give the action.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     failing: Vec<Box<RawValue>>,
 }
@@ -97,7 +98,7 @@ impl Met<'_> {
 }
 
 impl ExplainedGrant {
-    /// `demands` is `None` if the grant is broken, and `met` if there is no record.
+    /// `demands` is `None` if the grant does not give the action, and `met` if there is no record.
     fn of(grant: Grant, demands: Option<Demands>, met: Option<&Met<'_>>) -> Result<ExplainedGrant> {
         let (passes, failing) = match (met, demands) {
             (None, _) => (None, Vec::new()),

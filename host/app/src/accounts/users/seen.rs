@@ -3,12 +3,15 @@
 //! They see the users that the grants include. If a grant without a list of fields includes a user, the caller sees all members
 //! of that user. For other users, the answer has `id`, and those of `name`, `image` and `email` that the grants list.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_query::{Access, Action, Decision, ListRequest, Paging, Scope};
 use blockbase_schema::{Code, Error, Object, Resource, Result, USERS};
 use blockbase_store::Connection;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -18,12 +21,38 @@ use crate::caller::Caller;
 use crate::outbox::checks::within;
 use crate::records::read::{page_json, record_id};
 
+/// The members that grants can list. Where a caller may read one of them for some users only, it is null for the others.
+const LISTABLE: [&str; 3] = ["name", "email", "image"];
+/// The description of the schema of [`SeenUserAnswer`].
+const DESCRIPTION: &str = "A user with the members that the caller may read. If the caller's grants on `users` have conditions or \
+    fields, a user whom no grant without fields includes has `id`, and those of `name`, `email` and `image` that the grants list. \
+    Such a member is null if no grant that lists it includes this user. All other users have all members.";
+
 /// A user with the members that the caller may read.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum SeenUserAnswer {
     Whole(Box<ManagedUserAnswer>),
     Members(Box<RawValue>),
+}
+
+/// The members of [`ManagedUserAnswer`], of which only `id` is always there.
+impl JsonSchema for SeenUserAnswer {
+    fn schema_name() -> Cow<'static, str> {
+        "SvcSeenUser".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = ManagedUserAnswer::json_schema(generator);
+        schema.insert("description".to_owned(), DESCRIPTION.into());
+        schema.insert("required".to_owned(), json!(["id"]));
+        for name in LISTABLE {
+            if let Some(ty) = schema.pointer_mut(&format!("/properties/{name}/type")) {
+                *ty = json!(["string", "null"]);
+            }
+        }
+        schema
+    }
 }
 
 /// The access to all members of users. `None` if conditions or lists of fields decide which users and members the caller may
@@ -91,8 +120,8 @@ impl App {
             let searched = columns.map(|column| column.name.as_str()).filter(|name| matches!(*name, "name" | "email"));
             // A text that begins with `$` is not a variable here.
             let text = if text.starts_with('$') { format!("${text}") } else { text };
-            let tests: Vec<serde_json::Value> = searched.map(|name| serde_json::json!({ (name): { "ilike": text } })).collect();
-            let asked = serde_json::json!({ "where": { "_or": tests } });
+            let tests: Vec<serde_json::Value> = searched.map(|name| json!({ (name): { "ilike": text } })).collect();
+            let asked = json!({ "where": { "_or": tests } });
             request.wheres = ListRequest::from_json(&asked.to_string())?.wheres;
         }
         request.paging = paging;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::{CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Decision, GrantContext, not_readable};
+use blockbase_query::{Access, Action, GrantContext, not_readable};
 use blockbase_schema::json::Members;
 use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Result};
 
@@ -158,7 +158,11 @@ fn adding(
     reading(caller, grant_context, object, access, added)
 }
 
-/// The access for a write that reads the values of columns.
+/// The access for a write that reads the values of columns. If a right of the caller on the object depends on a condition or a list
+/// of fields, the caller also has to be able to read these values. Otherwise the right to write is enough.
+///
+/// # Errors
+/// `forbidden` with `field` for a column that the caller can read in no row.
 fn reading<'c>(
     caller: &Caller,
     grant_context: &GrantContext<'_>,
@@ -166,13 +170,13 @@ fn reading<'c>(
     access: Access,
     columns: impl IntoIterator<Item = &'c str>,
 ) -> Result<Access> {
-    let mut columns = columns.into_iter();
-    match (caller.reads(object.name()), caller.access_to(grant_context, object.name(), Action::Read)) {
-        (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
-        // If the grants to read have no conditions and list no fields, the right to write is enough.
-        (Some(Decision::Rows(_)), _) => Ok(access),
-        _ if !caller.known_objects(grant_context).contains_key(&object.id) => Ok(access),
-        _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
+    let mut columns = columns.into_iter().peekable();
+    let Some(first) = columns.peek().copied() else { return Ok(access) };
+    match caller.reads(object.name()) {
+        Some(decision) if decision.is_all() => Ok(access),
+        _ if !caller.has_rules_on(object.name()) => Ok(access),
+        None => Err(not_readable(first)),
+        Some(_) => access.reading(&caller.access_to(grant_context, object.name(), Action::Read)?, columns),
     }
 }
 

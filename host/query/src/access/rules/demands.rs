@@ -20,8 +20,11 @@ pub struct Demand {
 impl GrantContext<'_> {
     /// The demands that a row of `object` has to meet, so that a stored grant allows the action on it. For `create`, these are
     /// the demands of the grant's check, without `own`, because a new record belongs to its maker. `None` if the grant does not
-    /// give the action, because it does not fit the schema any more.
+    /// give the action, because it cannot ([`Grant::can_give`]), or because it does not fit the schema any more.
     pub fn demands(&self, grant: &Grant, action: Action, object: &Object, subject: &Variables) -> Option<Vec<Demand>> {
+        if !grant.can_give(action) {
+            return None;
+        }
         let listed = Listed::of(grant.fields.as_ref()).on(action);
         if self.has_broken_condition(grant) || self.has_broken_list(&grant.resource, &listed) {
             return None;

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error, Resource};
 use blockbase_app::{
     InvitationAnswer, ManagedUserAnswer, NewUser, OnDeletion, PasswordLinkAnswer, ROLES_OF_USER_MAX, SESSIONS_OF_USER_MAX,
-    USER_NAME_CHARS_MAX, UserChanges, UserSearch, UserSessionAnswer,
+    SeenUserAnswer, USER_NAME_CHARS_MAX, UserChanges, UserSearch, UserSessionAnswer,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -249,7 +249,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .parameter(query_parameter("role", "Only users who have the role with this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())
         .problems(&[400])
-        .answers_page("A page of users.", of::<ManagedUserAnswer>());
+        .answers_page("A page of users.", of::<SeenUserAnswer>());
     paths.add("get", "/api/v1/users", list);
     let create = operation("create", "Create an account for a user")
         .describe(
@@ -264,7 +264,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("post", "/api/v1/users", create);
     let base = "/api/v1/users/{id}";
     let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
-    paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
+    paths.add("get", base, get.answers_data(200, "The user.", of::<SeenUserAnswer>()));
     let update = operation("update", "Change or ban a user")
         .describe(
             "The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. \

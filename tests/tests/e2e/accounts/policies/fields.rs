@@ -67,6 +67,12 @@ async fn tool(caller: &Admin<'_>, name: &str, arguments: Value) -> String {
     answer.text
 }
 
+/// Makes the person with this name, or finds them by their address.
+async fn upsert(caller: &Admin<'_>, name: &str) -> Answer {
+    let body = json!({ "email": format!("{name}@company.example"), "name": name });
+    caller.post("/api/v1/data/person?on_conflict=email", body).await
+}
+
 /// The errors of a condition that tests a field that the caller does not know, on all surfaces.
 async fn unknown(caller: &Admin<'_>, condition: &Value) -> Vec<String> {
     let mut texts = Vec::new();
@@ -419,6 +425,76 @@ on_both_engines! {
         assert!(schemas["PersonCreateInput"]["properties"]["salary"].is_null());
         let changed = graphql(&editor, &format!("mutation {{ update_person(id: \"{cleo}\", input: {{ name: \"C\" }}) {{ id name }} }}")).await;
         assert_eq!(changed["data"]["update_person"]["name"], "C", "{changed}");
+    }
+
+    async fn what_a_write_reads_has_to_be_readable_under_any_rule(server: Server) {
+        let World { admin, people: [ada, _, cleo], .. } = world(&server).await;
+        let person = |actions: Value, rest: Value| {
+            let mut grant = json!({ "resource": "person", "actions": actions });
+            grant.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            grant
+        };
+        let (all, writes) = (json!({}), json!(["create", "update"]));
+        let field_of = |answer: &Answer| answer.expect_error(403, "forbidden")["field"].clone();
+        let sum = json!({ "salary": { "$inc": 1 } });
+        // None of these may read people. One right under a rule is enough, also if it is another one.
+        for (number, grants) in [
+            json!([person(writes.clone(), json!({ "where": { "state": "active" } }))]),
+            json!([person(writes.clone(), json!({ "check": { "salary": { "lt": 1000 } } }))]),
+            json!([person(writes.clone(), json!({ "fields": { "write": { "except": ["user_id"] } } }))]),
+            json!([person(writes.clone(), all.clone()), person(json!(["delete"]), json!({ "where": { "state": "gone" } }))]),
+        ].into_iter().enumerate() {
+            let name = format!("blind{number}");
+            role(&admin, &name, grants.clone()).await;
+            let (blind, _) = user(&admin, &name, Some(&name)).await;
+            // A sum that `max` refuses, or a check, would show how large the value is.
+            let mut answers = vec![blind.patch(&path(&ada), sum.clone()).await];
+            for query in ["", "?dryRun=true"] {
+                let body = json!({ "ids": [ada], "values": sum });
+                answers.push(blind.patch(&format!("/api/v1/data/person/bulk{query}"), body).await);
+            }
+            let operation = json!({ "op": "update", "object": "person", "id": ada, "values": sum });
+            answers.push(blind.post("/api/v1/batch", json!({ "operations": [operation] })).await);
+            for answer in &answers {
+                assert_eq!(field_of(answer), "salary", "{grants}: {}", answer.text);
+            }
+            // `created` would show whether the value exists.
+            for email in ["ada", "nobody"] {
+                assert_eq!(field_of(&upsert(&blind, email).await), "email", "{grants}");
+            }
+            let named = json!({ "id": ada, "name": "a" });
+            assert_eq!(field_of(&blind.post("/api/v1/data/person?on_conflict=id", named).await), "id", "{grants}");
+            // A plain value is written without a read.
+            assert_eq!(blind.patch(&path(&ada), json!({ "salary": 300 })).await.data(), json!({ "id": ada, "salary": 300 }));
+        }
+
+        // The row decides where the caller reads some rows, also by a grant for own rows.
+        let of_one = json!({ "where": { "department.name": "one" } });
+        role(&admin, "near", json!([person(json!(["read"]), of_one), person(writes.clone(), all.clone())])).await;
+        let own = json!({ "rowPolicy": "own" });
+        let active = json!({ "where": { "state": "active" }, "check": {} });
+        role(&admin, "maker", json!([person(json!(["read"]), own.clone()), person(writes.clone(), active)])).await;
+        let (near, _) = user(&admin, "near", Some("near")).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        assert_eq!(near.patch(&path(&ada), sum.clone()).await.data()["salary"], 301);
+        assert_eq!(field_of(&near.patch(&path(&cleo), sum.clone()).await), "salary");
+        assert_eq!(upsert(&near, "ada").await.json()["created"], false);
+        assert_eq!(field_of(&upsert(&near, "cleo").await), "email");
+        assert_eq!(upsert(&near, "dan").await.json()["created"], true);
+        assert_eq!(field_of(&maker.patch(&path(&ada), sum.clone()).await), "salary");
+        assert_eq!(field_of(&upsert(&maker, "ada").await), "email");
+        let made = maker.make("person", json!({ "name": "eve", "salary": 1 })).await;
+        assert_eq!(maker.patch(&path(&made), sum.clone()).await.data()["salary"], 2);
+
+        // Without conditions and lists of fields, the right to write is enough.
+        role(&admin, "owner", json!([person(writes, own)])).await;
+        let (owner, _) = user(&admin, "owner", Some("owner")).await;
+        assert_eq!(upsert(&owner, "fay").await.json()["created"], true);
+        let again = upsert(&owner, "fay").await.json();
+        assert_eq!(again["created"], false, "{again}");
+        assert_eq!(owner.patch(&path(again["data"]["id"].as_str().unwrap()), sum).await.status, 200);
+        let salaries = [admin.get(&path(&ada)).await.data()["salary"].clone(), admin.get(&path(&cleo)).await.data()["salary"].clone()];
+        assert_eq!(salaries, [301, 200]);
     }
 
     async fn events_have_what_their_reader_may_read_of_their_records(server: Server) {

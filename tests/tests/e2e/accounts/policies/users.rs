@@ -1,8 +1,9 @@
 //! Users as records: relationships with users, the visible parts of a user, and references to a user who is deleted.
 
-use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Answer, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
+use super::own_grants;
 use crate::accounts::roles::{role, user};
 use crate::events::Stream;
 use crate::mcp::Client;
@@ -76,7 +77,7 @@ on_both_engines! {
             }
         };
         ann.get("/api/v1/users").await.expect_error(403, "forbidden");
-        give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read", "update"], "fields": { "read": ["name"], "write": ["name"] } }])).await;
+        give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read"], "fields": { "read": ["name"], "write": ["name"] } }])).await;
         let (shown, total) = all(&ann, "").await;
         assert_eq!((&shown[0], total), (&json!({ "id": ben_id, "name": "ben" }), json!(3)));
         assert_eq!(ann.get(&format!("/api/v1/users/{ben_id}")).await.data(), json!({ "id": ben_id, "name": "ben" }));
@@ -109,6 +110,82 @@ on_both_engines! {
         let of = |id: &str| shown.as_array().unwrap().iter().find(|user| user["id"] == id).unwrap().clone();
         assert_eq!((total, of(&ann_id), of(&ben_id)), (json!(4), whole, json!({ "id": ben_id, "name": "ben", "image": null, "email": null })));
         assert!(of(&dan_id)["roles"].is_array());
+    }
+
+    async fn conditions_and_fields_on_users_work_for_reading_only(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        let of_users = |actions: Value, limit: &Value| {
+            let mut grant = json!({ "resource": "users", "actions": actions });
+            grant.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+            grant
+        };
+        give(&admin, &ann_id, "old", json!([of_users(json!(["read"]), &json!({ "where": { "name": "ben" } }))])).await;
+        let refused = |answer: &Answer, index: usize| {
+            let error = answer.expect_error(400, "invalid_request");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.starts_with(&format!("`permissions` at index {index}: on `users`")), "{message}");
+            assert_eq!(error["field"], "permissions");
+        };
+        for limit in [
+            json!({ "where": { "name": "ben" } }),
+            json!({ "check": { "name": "ben" } }),
+            json!({ "check": {} }),
+            json!({ "fields": { "write": ["name"] } }),
+            json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }),
+        ] {
+            for actions in [json!(["update"]), json!(["create"]), json!(["read", "delete"]), json!(["manage"])] {
+                let grants = json!([{ "resource": "task", "actions": ["read"] }, of_users(actions, &limit)]);
+                refused(&admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": grants })).await, 1);
+                refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": grants })).await, 1);
+            }
+        }
+        // Lists of all fields are no limit.
+        let all = of_users(json!(["update"]), &json!({ "fields": { "write": { "except": [] } } }));
+        give(&admin, &ben_id, "whole", json!([all])).await;
+
+        // A role that was saved before this was refused keeps its grant, which gives nothing but read.
+        let copy = server.sql("SELECT permissions FROM svc_roles WHERE name = 'old'").await[0][0].clone();
+        let wide = copy.replace(r#""actions":["read"]"#, r#""actions":["create","read","update","delete"]"#);
+        assert_ne!(wide, copy);
+        let (token, ann_token) = (admin.token.clone(), ann.token.clone());
+        let mut server = server;
+        server.kill();
+        server.sql(&format!("UPDATE svc_roles SET permissions = '{wide}' WHERE name = 'old'")).await;
+        let server = server.restart().await;
+        let (admin, ann) = (server.with_token(token), server.with_token(ann_token));
+        let of_ben = format!("/api/v1/users/{ben_id}");
+        assert_eq!(ann.get(&of_ben).await.data()["name"], "ben");
+        ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(403, "forbidden");
+        ann.delete(&of_ben).await.expect_error(403, "forbidden");
+        ann.post("/api/v1/users", json!({ "email": "eve@example.com" })).await.expect_error(403, "forbidden");
+        // Nothing shows rights that the grant does not give.
+        let rights = async |role: &str| {
+            let shown = admin.get(&format!("/api/v1/roles/{role}/permissions")).await.data();
+            shown["resources"].as_array().unwrap().iter().find(|rights| rights["resource"] == "users").unwrap().clone()
+        };
+        let only_read = json!({ "resource": "users", "create": null, "read": "condition", "update": null, "delete": null, "manage": null });
+        assert_eq!(rights("old").await, only_read);
+        let own: Vec<Value> = own_grants(&ann, "users").await.iter().map(|grant| grant["actions"].clone()).collect();
+        assert_eq!(own, [json!(["read"])]);
+        let explained = async |role: &str, action: &str, id: &str| {
+            let body = json!({ "userId": ann_id, "object": "users", "action": action, "id": id });
+            let shown = admin.post(&format!("/api/v1/roles/{role}/explain"), body).await.data();
+            let grant = &shown["grants"][0];
+            assert_eq!((&grant["passes"], &grant["failing"]), (&shown["passes"], &json!([])), "{action}: {shown}");
+            shown["passes"].clone()
+        };
+        for (action, passes) in [("read", true), ("create", false), ("update", false), ("delete", false)] {
+            assert_eq!(explained("old", action, &ben_id).await, passes, "{action}");
+        }
+        // The grant cannot be saved again.
+        let saved = admin.get("/api/v1/roles/old").await.data()["permissions"].clone();
+        refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": saved })).await, 0);
+        // A grant for one's own account has no condition.
+        give(&admin, &ann_id, "self", json!([of_users(json!(["read", "update"]), &json!({ "rowPolicy": "own" }))])).await;
+        assert_eq!(ann.patch(&format!("/api/v1/users/{ann_id}"), json!({ "name": "Ann" })).await.status, 200);
+        ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(404, "not_found");
+        assert_eq!((&rights("self").await["update"], explained("self", "update", &ann_id).await), (&json!("own"), json!(true)));
+        assert_eq!(admin.get(&of_ben).await.data()["name"], "ben");
     }
 
     async fn relationships_lead_to_users(server: Server) {
@@ -366,6 +443,13 @@ on_both_engines! {
         admin.relate(json!({ "name": "holder", "kind": "one_to_one", "source": "badge", "target": "users" })).await;
         admin.define("pass", json!([{ "name": "text", "type": "text" }])).await;
         admin.relate(json!({ "name": "owner", "kind": "one_to_one", "source": "pass", "target": "users", "required": true, "onDelete": "cascade" })).await;
+        // Nobody has two seats in one place.
+        admin.define("seat", json!([{ "name": "place", "type": "text" }])).await;
+        admin.relate(json!({ "name": "holder", "kind": "many_to_one", "source": "seat", "target": "users" })).await;
+        let groups = json!({ "constraints": { "uniqueTogether": [["place", "holder_id"]] } });
+        assert_eq!(admin.patch("/api/v1/objects/seat", groups).await.status, 200);
+        let seat = async |place: &str, holder: &str| admin.make("seat", json!({ "place": place, "holder_id": holder })).await;
+        let holder_of = async |seat: &str| admin.get(&format!("/api/v1/data/seat/{seat}")).await.data()["holder_id"].clone();
         let guest = async || {
             let signed_in = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await;
             assert_eq!(signed_in.status, 200, "{}", signed_in.text);
@@ -378,6 +462,7 @@ on_both_engines! {
         let task = admin.make("task", json!({ "title": "a", "assignee_id": first_id })).await;
         let badge = admin.make("badge", json!({ "text": "first", "holder_id": first_id })).await;
         let pass = admin.make("pass", json!({ "text": "first", "owner_id": first_id })).await;
+        let front = seat("front", &first_id).await;
         assert_eq!(admin.post(&format!("{}/links/watchers", path(&task)), json!({ "ids": [first_id] })).await.status, 200);
         let before = history(&admin, &task).await.len();
         let up = first.post("/api/auth/sign-up/email", person.clone()).await;
@@ -392,13 +477,21 @@ on_both_engines! {
 
         let pass_path = format!("/api/v1/data/pass/{pass}");
         assert_eq!(admin.get(&pass_path).await.data()["owner_id"], json!(eve_id));
+        assert_eq!(holder_of(&front).await, json!(eve_id));
 
         // The second guest has a badge and a pass as well. Eve already has both, so this badge has no holder afterwards, and this
-        // pass is deleted.
+        // pass is deleted. Of two seats, one is in a place where Eve already has one. Both
+        // watch the task.
         let (second, second_id) = guest().await;
         let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
         let other_pass = admin.make("pass", json!({ "text": "second", "owner_id": second_id })).await;
+        let (other_front, back) = (seat("front", &second_id).await, seat("back", &second_id).await);
         admin.patch(&path(&task), json!({ "assignee_id": second_id })).await.data();
+        let watched = admin.make("task", json!({ "title": "b" })).await;
+        for task in [&task, &watched] {
+            let linked = admin.post(&format!("{}/links/watchers", path(task)), json!({ "ids": [second_id] })).await;
+            assert_eq!(linked.data(), json!({ "added": 1 }));
+        }
         let back = second.post("/api/auth/sign-in/email", json!({ "email": "eve@example.com", "password": "correct horse battery" })).await;
         assert_eq!(back.status, 200, "{}", back.text);
         assert_eq!(shown().await["assignee"]["id"], json!(eve_id));
@@ -406,6 +499,12 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/data/badge/{other}")).await.data()["holder_id"], Value::Null);
         assert_eq!(admin.get(&pass_path).await.data()["owner_id"], json!(eve_id));
         admin.get(&format!("/api/v1/data/pass/{other_pass}")).await.expect_error(404, "not_found");
+        let holders = [holder_of(&front).await, holder_of(&other_front).await, holder_of(&back).await];
+        assert_eq!(holders, [json!(eve_id), Value::Null, json!(eve_id)]);
+        for task in [&task, &watched] {
+            let watchers = admin.get(&format!("{}?expand=watchers", path(task))).await.data()["watchers"].clone();
+            assert_eq!((watchers.as_array().unwrap().len(), &watchers[0]["id"]), (1, &json!(eve_id)), "{watchers}");
+        }
         assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 2);
     }
 }

@@ -270,15 +270,6 @@ impl Caller {
         if field == "id" { !all.is_empty() } else { all.iter().any(lists) }
     }
 
-    /// Whether the caller may read all fields of an object in each row that they may read.
-    pub(super) fn knows_all(&self, object: usize) -> bool {
-        self.layers.iter().all(|layer| {
-            let is_whole = |held: &Held| held.grant.read == Fields::All;
-            let is_for_all = |held: &Held| is_whole(held) && !held.grant.is_own && held.grant.condition.is_none();
-            layer.of(object, "read").all(is_whole) || layer.of(object, "read").any(is_for_all)
-        })
-    }
-
     /// Whether a grant for this action lists a field.
     pub(super) fn may_write(&self, object: usize, action: &str, field: &str) -> bool {
         let lists = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.write.lists(field));
