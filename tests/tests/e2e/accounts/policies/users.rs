@@ -485,7 +485,7 @@ on_both_engines! {
         let (second, second_id) = guest().await;
         let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
         let other_pass = admin.make("pass", json!({ "text": "second", "owner_id": second_id })).await;
-        let (other_front, back) = (seat("front", &second_id).await, seat("back", &second_id).await);
+        let (other_front, rear) = (seat("front", &second_id).await, seat("rear", &second_id).await);
         admin.patch(&path(&task), json!({ "assignee_id": second_id })).await.data();
         let watched = admin.make("task", json!({ "title": "b" })).await;
         for task in [&task, &watched] {
@@ -499,7 +499,7 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/data/badge/{other}")).await.data()["holder_id"], Value::Null);
         assert_eq!(admin.get(&pass_path).await.data()["owner_id"], json!(eve_id));
         admin.get(&format!("/api/v1/data/pass/{other_pass}")).await.expect_error(404, "not_found");
-        let holders = [holder_of(&front).await, holder_of(&other_front).await, holder_of(&back).await];
+        let holders = [holder_of(&front).await, holder_of(&other_front).await, holder_of(&rear).await];
         assert_eq!(holders, [json!(eve_id), Value::Null, json!(eve_id)]);
         for task in [&task, &watched] {
             let watchers = admin.get(&format!("{}?expand=watchers", path(task))).await.data()["watchers"].clone();
