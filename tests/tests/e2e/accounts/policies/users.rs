@@ -480,8 +480,7 @@ on_both_engines! {
         assert_eq!(holder_of(&front).await, json!(eve_id));
 
         // The second guest has a badge and a pass as well. Eve already has both, so this badge has no holder afterwards, and this
-        // pass is deleted. Of two seats, one is in a place where Eve already has one. Both
-        // watch the task.
+        // pass is deleted. Of two seats, one is in a place where Eve already has one. Both watch the task.
         let (second, second_id) = guest().await;
         let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
         let other_pass = admin.make("pass", json!({ "text": "second", "owner_id": second_id })).await;
