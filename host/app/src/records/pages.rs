@@ -123,8 +123,12 @@ impl Between {
 }
 
 /// Whether reading a list needs several statements.
+///
+/// A page that skips all rows has no total in its rows. Postgres then reads it again in one snapshot, because this is seldom needed.
+/// On SQLite, every such read has one snapshot in any case.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
-    let counts = plan.with_count && !plan.counts_with_page(dialect);
+    let may_lack_total = dialect == Dialect::Sqlite && plan.paging.offset > 0;
+    let counts = plan.with_count && (may_lack_total || !plan.counts_with_page(dialect));
     !plan.expand.is_empty() || counts || window.is_some_and(Window::is_bounded)
 }
 
@@ -376,13 +380,12 @@ pub(crate) async fn run_list(
     if !plan.with_count {
         return Ok(Some(page(None, has_more)));
     }
-    let counts_with_page = plan.counts_with_page(dialect);
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
-    } else if (counts_with_page || !counted.is_everything()) && count < rows_max && (count > 0 || paging.offset == 0) {
+    } else if count < rows_max && (count > 0 || paging.offset == 0) {
         // The page ends before it is full, so the total is known.
         paging.offset + count as u64
-    } else if counts_with_page && !is_of_one_moment {
+    } else if plan.counts_with_page(dialect) && !is_of_one_moment {
         return Ok(None);
     } else {
         counted_total(connection, &plan, &counted, by).await?

@@ -24,7 +24,7 @@ use crate::limits::PAGE_SIZE_MAX;
 use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
 /// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. Otherwise
-/// Postgres returns the total as an additional column, so that the rows and the total are from one snapshot
+/// it may return the total as an additional column, so that the rows and the total are from one snapshot
 /// ([`ListPlan::counts_with_page`]). It may be null if the page is not full, because the rows are then the last ones.
 ///
 /// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep complete rows in
