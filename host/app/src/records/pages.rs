@@ -327,8 +327,8 @@ async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &S
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
-/// Reads the page that a list selects by its number. `None` if the total has to be read by another statement, and the read is not of
-/// one moment (`is_of_one_moment`).
+/// Reads the page that a list selects by its number. If the read is not of one moment (`is_of_one_moment`), the statement of the page
+/// is the last one. `None` if the total then has to be read by another statement.
 pub(crate) async fn run_list(
     connection: &mut Connection,
     plan: &ListPlan,
@@ -359,6 +359,9 @@ pub(crate) async fn run_list(
     };
     let (first, list) = (sql::list_of_first(dialect, &plan), || sql::list(dialect, &plan, found.as_ref()));
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
+    if !is_of_one_moment && first.is_none() {
+        connection.ends_with_next();
+    }
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
         true => {
             let page = read_json(connection, &plan, &columns, first, list, bytes_max).await.map_err(on)?;

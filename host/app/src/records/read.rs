@@ -262,6 +262,7 @@ impl App {
                     .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
+                            connection.ends_with_next();
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
                             let record = record.map_err(|error| error.on(&plan.object))?;
                             record.map(|record| RecordAnswer::new(&plan.object, plan.id, record)).transpose()

@@ -147,6 +147,11 @@ fn query_now<T>(
     read(&mut rows)
 }
 
+/// Runs a statement without parameters and without rows.
+pub(crate) fn batch(driver: &Driver, sql: &'static str) -> Result<(), DbError> {
+    driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)
+}
+
 pub(crate) fn execute(session: &mut Session, statement: &Statement) -> Result<u64, DbError> {
     query(session, statement, |rows| {
         while rows.next().map_err(db_error)?.is_some() {}
