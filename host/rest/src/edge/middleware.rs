@@ -1,5 +1,6 @@
 //! Code that runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
@@ -242,12 +243,18 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     if is_health(path) {
         return Ok(());
     }
-    let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
+    let hosts = &state.settings.hosts;
+    let host = match hosts.usual(request.uri(), headers) {
+        Some(host) => Cow::Borrowed(host),
+        None => Cow::Owned(NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?),
+    };
     // Requests for metrics have their own rule.
     if is_probe(path) {
         return Ok(());
     }
-    state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    if matches!(host, Cow::Owned(_)) {
+        hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    }
     check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
     // A hook ignores sessions. So a page of a third party may call it, because it cannot misuse the session of a browser.
     if path.starts_with("/api/v1/hooks/") {
