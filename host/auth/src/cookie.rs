@@ -1,5 +1,7 @@
 //! The session cookie. It contains the token and a signature, so that a forged cookie is refused without a query.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -27,12 +29,26 @@ fn encode_component(text: &str) -> String {
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-fn decode_component(text: &str) -> String {
-    let replace =
-        |text: &str, upper: &str, lower: &str, character: &str| text.replace(upper, character).replace(lower, character);
-    let text = replace(text, "%2B", "%2b", "+");
-    let text = replace(&text, "%2F", "%2f", "/");
-    replace(&text, "%3D", "%3d", "=")
+/// Decodes what [`encode_component`] escapes, and nothing else.
+fn decode_component(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find('%') else { return Cow::Borrowed(text) };
+    let mut decoded = String::with_capacity(text.len());
+    let (plain, mut rest) = text.split_at(first);
+    decoded.push_str(plain);
+    while let Some(from) = rest.strip_prefix('%') {
+        let character = match from.as_bytes() {
+            [b'2', b'B' | b'b', ..] => Some('+'),
+            [b'2', b'F' | b'f', ..] => Some('/'),
+            [b'3', b'D' | b'd', ..] => Some('='),
+            _ => None,
+        };
+        decoded.push(character.unwrap_or('%'));
+        let from = if character.is_some() { &from[2..] } else { from };
+        let (plain, next) = from.split_at(from.find('%').unwrap_or(from.len()));
+        decoded.push_str(plain);
+        rest = next;
+    }
+    Cow::Owned(decoded)
 }
 
 impl CookieSigner {
@@ -147,6 +163,21 @@ mod tests {
         assert_eq!(signer.token_of_bearer("token").as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer(&signer.signed("token")).as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer("token.AAAA"), None);
+    }
+
+    #[test]
+    fn only_the_characters_of_base64_are_decoded() {
+        let by_replacements = |text: &str| {
+            let escapes = [("%2B", "+"), ("%2b", "+"), ("%2F", "/"), ("%2f", "/"), ("%3D", "="), ("%3d", "=")];
+            escapes.iter().fold(text.to_owned(), |text, (escape, character)| text.replace(escape, character))
+        };
+        let parts = ["%", "2", "3", "B", "b", "f", "D", "%2B", "%3d", "x", "é", ""];
+        for number in 0..parts.len().pow(4) {
+            let text: String = (0..4).map(|place| parts[number / parts.len().pow(place) % parts.len()]).collect();
+            assert_eq!(decode_component(&text), by_replacements(&text), "{text}");
+        }
+        assert!(matches!(decode_component("token.c2lnbmVk"), Cow::Borrowed("token.c2lnbmVk")));
+        assert_eq!(decode_component(&encode_component("a+b/c==")), "a+b/c==");
     }
 
     #[test]

@@ -135,3 +135,10 @@ const CONCATENATED_MAX: usize = 100;
 pub(crate) fn quote(name: &str) -> String {
     ["\"", name, "\""].concat()
 }
+
+/// Appends such an identifier to SQL.
+pub(crate) fn write_quoted(sql: &mut String, name: &str) {
+    sql.push('"');
+    sql.push_str(name);
+    sql.push('"');
+}

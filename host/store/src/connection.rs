@@ -28,6 +28,25 @@ pub struct Connection {
     pub(crate) effects: Effects,
     /// The number of savepoints and nested transactions that were made so far.
     savepoints: u32,
+    /// The transaction of a read on SQLite.
+    read: ReadStep,
+}
+
+/// How far a read on SQLite has come. Its transaction begins with its first statement. If that is also its last one, it needs no
+/// transaction, because each statement has one snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReadStep {
+    /// The connection's transaction begins and ends elsewhere.
+    #[default]
+    Elsewhere,
+    /// No statement has run.
+    Before,
+    /// The transaction has begun.
+    Begun,
+    /// No statement has run, and the next one is the last.
+    BeforeOnly,
+    /// The only statement has run.
+    AfterOnly,
 }
 
 /// A point of a transaction on Postgres to which the transaction can go back. Without one, a failed statement would end it.
@@ -164,7 +183,52 @@ pub(crate) struct SearchChange {
 
 impl Connection {
     pub(crate) fn new(inner: Inner) -> Connection {
-        Connection { inner, effects: Effects::default(), savepoints: 0 }
+        Connection { inner, effects: Effects::default(), savepoints: 0, read: ReadStep::Elsewhere }
+    }
+
+    /// Begins a read on SQLite, which [`Connection::end_read`] ends.
+    pub(crate) fn begin_read(&mut self) {
+        self.read = ReadStep::Before;
+    }
+
+    /// Ends the transaction of a read on SQLite, if it has one.
+    pub(crate) fn end_read(&mut self) -> Result<(), DbError> {
+        match std::mem::take(&mut self.read) {
+            ReadStep::Begun => self.batch("COMMIT"),
+            ReadStep::Elsewhere | ReadStep::Before | ReadStep::BeforeOnly | ReadStep::AfterOnly => Ok(()),
+        }
+    }
+
+    /// Says that a read runs one more statement and then no other one. On SQLite, it then runs without a transaction if none has
+    /// begun. After it, every further statement fails. Elsewhere this does nothing.
+    pub fn ends_with_next(&mut self) {
+        if self.read == ReadStep::Before {
+            self.read = ReadStep::BeforeOnly;
+        }
+    }
+
+    /// Prepares for a statement, and logs it.
+    fn before(&mut self, sql: &str) -> Result<(), DbError> {
+        match self.read {
+            ReadStep::Elsewhere | ReadStep::Begun => {}
+            ReadStep::Before => {
+                self.batch("BEGIN")?;
+                self.read = ReadStep::Begun;
+            }
+            ReadStep::BeforeOnly => self.read = ReadStep::AfterOnly,
+            ReadStep::AfterOnly => return Err(DbError::Other("a read goes on after its last statement".into())),
+        }
+        trace_sql(sql);
+        Ok(())
+    }
+
+    /// Runs a statement of SQLite that has neither parameters nor rows.
+    pub(crate) fn batch(&mut self, sql: &'static str) -> Result<(), DbError> {
+        trace_sql(sql);
+        match &self.inner {
+            Inner::Sqlite(session) => sqlite::batch(session, sql),
+            Inner::Postgres(_) => Err(DbError::Other("not a SQLite connection".into())),
+        }
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -176,7 +240,7 @@ impl Connection {
 
     /// Runs a statement and returns the number of rows that it changed.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
             Inner::Postgres(session) => session.execute(statement).await,
@@ -196,7 +260,7 @@ impl Connection {
 
     /// Runs a query of any text. Its columns have the types of system tables.
     pub async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch(connection, &statement),
             Inner::Postgres(session) => session.fetch(statement).await,
@@ -222,7 +286,7 @@ impl Connection {
         rows_max: usize,
         bytes_max: usize,
     ) -> Result<Page, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max, bytes_max),
             Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max, bytes_max).await,
@@ -240,7 +304,7 @@ impl Connection {
         hidden: usize,
         most: RecordsMax,
     ) -> Result<Vec<Record>, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, most),
             Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, most).await,
@@ -262,7 +326,7 @@ impl Connection {
         render: &(dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
         spool: &Spool,
     ) -> Result<(), DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         let rows = SpooledRows::new(columns, row_bytes_max, head, render);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::spool_rows(connection, &statement, columns, rows, spool),
@@ -420,7 +484,7 @@ impl Connection {
 
     /// The first row. `columns` are the selected columns in their order.
     pub async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_record(connection, &statement, columns),
             Inner::Postgres(session) => session.fetch_record(statement, columns).await,
@@ -430,7 +494,7 @@ impl Connection {
     /// Changes a record by a statement that selects the record afterwards and the record before, and returns both in this order.
     /// Only Postgres has such statements.
     pub async fn fetch_change(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<(Record, Record)>, DbError> {
-        trace_sql(&statement.sql);
+        self.before(&statement.sql)?;
         match &mut self.inner {
             Inner::Sqlite(_) => Err(DbError::Other("SQLite does not return the record before a change".into())),
             Inner::Postgres(session) => session.fetch_change(statement, columns).await,
@@ -525,6 +589,42 @@ mod tests {
         fn enter(&self, _: &span::Id) {}
 
         fn exit(&self, _: &span::Id) {}
+    }
+
+    /// Runs a read on a new SQLite connection. Returns the statements that the log shows, and whether each of the read's own ones
+    /// succeeded. `is_last` has, for each of them, whether the read says before it that it is the last one.
+    fn read(is_last: &[bool]) -> (Vec<String>, Vec<bool>) {
+        let session = sqlite::Session::open(Path::new(":memory:"), true).expect("a database");
+        let mut connection = Connection::new(Inner::Sqlite(session));
+        let (statements, mut succeeded) = (Statements::default(), Vec::new());
+        tracing::subscriber::with_default(statements.clone(), || {
+            connection.begin_read();
+            for (number, is_last) in is_last.iter().enumerate() {
+                if *is_last {
+                    connection.ends_with_next();
+                }
+                let statement = Statement { sql: format!("SELECT {number}"), params: Vec::new() };
+                let found = connection.fetch_integer(statement).now_or_never().expect("SQLite never waits");
+                succeeded.push(found.is_ok());
+            }
+            connection.end_read().expect("an end");
+        });
+        let Inner::Sqlite(session) = &connection.inner else { panic!("the engine is SQLite") };
+        assert!(session.is_autocommit(), "no transaction stays open");
+        let shown = statements.0.lock().clone();
+        (shown, succeeded)
+    }
+
+    #[test]
+    fn only_a_read_of_several_statements_is_a_transaction() {
+        assert!(read(&[]).0.is_empty(), "nothing ran");
+        assert_eq!(read(&[true]), (vec!["SELECT 0".to_owned()], vec![true]));
+        assert_eq!(read(&[false]), (["BEGIN", "SELECT 0", "COMMIT"].map(str::to_owned).to_vec(), vec![true]));
+        // What ran before the last statement, such as a check of the reader, sees the same moment.
+        let both = ["BEGIN", "SELECT 0", "SELECT 1", "COMMIT"].map(str::to_owned).to_vec();
+        assert_eq!(read(&[false, true]), (both, vec![true; 2]));
+        // Another statement would see another moment.
+        assert_eq!(read(&[true, false, false]), (vec!["SELECT 0".to_owned()], vec![true, false, false]));
     }
 
     #[test]

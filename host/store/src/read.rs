@@ -29,7 +29,7 @@ pub struct Read {
     pub schema: i64,
     pub cost: Cost,
     /// For a read with several statements that have to see the same moment: the tables that they read. `None` for a single
-    /// statement.
+    /// statement. SQLite does not need it, because all statements of a read see the same moment.
     pub tables_of_one_moment: Option<Vec<String>>,
 }
 

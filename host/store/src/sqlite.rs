@@ -23,7 +23,7 @@ use crate::drivers::sqlite::{Session, space, statement};
 use crate::error::{DbError, unavailable};
 use crate::{Cost, OnCommit, Read, ReadCost, Record, Room, Row, Snapshot, migrate};
 
-use transaction::{SchemaState, batch, run_now};
+use transaction::{SchemaState, run_now};
 
 /// The maximum number of the service's own scans that run at a time. Callers' scans have separate places, so the service never
 /// waits for them.
@@ -89,21 +89,22 @@ impl Sqlite {
     }
 
     /// Runs a reading body on one snapshot, and checks that the schema was the expected one all the time. Also returns whether
-    /// the body exceeded its budget.
+    /// the body exceeded its budget. The transaction begins with the first statement, unless this is also the last one
+    /// ([`Connection::ends_with_next`]).
     fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> (Result<T>, bool)
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let begun = self.schema.check(schema).and_then(|()| batch(&mut connection, "BEGIN"));
-        if let Err(error) = begun {
+        if let Err(error) = self.schema.check(schema) {
             return (Err(error.into()), connection.meter().end());
         }
+        connection.begin_read();
         let answer = run_now(body(&mut connection));
         // The meter ends before the connection is returned, because the next thread that takes the connection uses the same
         // meter.
         let is_spent = connection.meter().end();
         // If the transaction cannot be ended, the connection is dropped and not used again.
-        if batch(&mut connection, "COMMIT").is_ok() {
+        if connection.end_read().is_ok() {
             self.give_back(connection);
         }
         (self.schema.check(schema).map_err(Error::from).and(answer), is_spent)
@@ -212,7 +213,7 @@ impl Sqlite {
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
             connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
-            batch(&mut connection, "BEGIN")?;
+            connection.batch("BEGIN")?;
             // The first read takes the snapshot, so this version belongs to the tables of the snapshot. A later change does not
             // matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;

@@ -123,8 +123,12 @@ impl Between {
 }
 
 /// Whether reading a list needs several statements.
+///
+/// A page that skips all rows has no total in its rows. Postgres then reads it again in one snapshot, because this is seldom needed.
+/// On SQLite, every such read has one snapshot in any case.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
-    let counts = plan.with_count && !plan.counts_with_page(dialect);
+    let may_lack_total = dialect == Dialect::Sqlite && plan.paging.offset > 0;
+    let counts = plan.with_count && (may_lack_total || !plan.counts_with_page(dialect));
     !plan.expand.is_empty() || counts || window.is_some_and(Window::is_bounded)
 }
 
@@ -323,8 +327,8 @@ async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &S
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
-/// Reads the page that a list selects by its number. `None` if the total has to be read by another statement, and the read is not of
-/// one moment (`is_of_one_moment`).
+/// Reads the page that a list selects by its number. If the read is not of one moment (`is_of_one_moment`), the statement of the page
+/// is the last one. `None` if the total then has to be read by another statement.
 pub(crate) async fn run_list(
     connection: &mut Connection,
     plan: &ListPlan,
@@ -355,6 +359,9 @@ pub(crate) async fn run_list(
     };
     let (first, list) = (sql::list_of_first(dialect, &plan), || sql::list(dialect, &plan, found.as_ref()));
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
+    if !is_of_one_moment && first.is_none() {
+        connection.ends_with_next();
+    }
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
         true => {
             let page = read_json(connection, &plan, &columns, first, list, bytes_max).await.map_err(on)?;
@@ -376,13 +383,12 @@ pub(crate) async fn run_list(
     if !plan.with_count {
         return Ok(Some(page(None, has_more)));
     }
-    let counts_with_page = plan.counts_with_page(dialect);
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
-    } else if (counts_with_page || !counted.is_everything()) && count < rows_max && (count > 0 || paging.offset == 0) {
+    } else if count < rows_max && (count > 0 || paging.offset == 0) {
         // The page ends before it is full, so the total is known.
         paging.offset + count as u64
-    } else if counts_with_page && !is_of_one_moment {
+    } else if plan.counts_with_page(dialect) && !is_of_one_moment {
         return Ok(None);
     } else {
         counted_total(connection, &plan, &counted, by).await?

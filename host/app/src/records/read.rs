@@ -215,15 +215,15 @@ impl App {
                 Some(purpose) => self.window(&plan, purpose)?.map(Arc::new),
                 None => None,
             };
-            let bytes_max = self.answer_bytes_left(caller);
-            let has_several = needs_several_statements(&plan, window.as_deref(), self.store.dialect());
+            let (bytes_max, dialect) = (self.answer_bytes_left(caller), self.store.dialect());
+            let has_several = needs_several_statements(&plan, window.as_deref(), dialect);
             let warnings = warnings_of_expand(caller, &known, object.name(), &request.expand);
             let (paging, cursors_of) = (plan.paging, plan.cursor.as_ref().map(|cursor| cursor.cursors_of));
             let read_page = |is_of_one_moment: bool| {
                 let read = Read {
                     schema: registry.version,
-                    cost: cost_of_list(&plan, self.store.dialect()),
-                    tables_of_one_moment: is_of_one_moment.then(|| tables_of_list(&plan)),
+                    cost: cost_of_list(&plan, dialect),
+                    tables_of_one_moment: (is_of_one_moment && dialect == Dialect::Postgres).then(|| tables_of_list(&plan)),
                 };
                 let (plan, window) = (Arc::clone(&plan), window.clone());
                 self.read_metered(caller, read, move |connection| {
@@ -262,6 +262,7 @@ impl App {
                     .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
+                            connection.ends_with_next();
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
                             let record = record.map_err(|error| error.on(&plan.object))?;
                             record.map(|record| RecordAnswer::new(&plan.object, plan.id, record)).transpose()
@@ -270,7 +271,7 @@ impl App {
                     .await;
             }
             let bytes_max = self.answer_bytes_left(caller);
-            let tables = Some(tables(&object, &expand));
+            let tables = (self.store.dialect() == Dialect::Postgres).then(|| tables(&object, &expand));
             let plan = Arc::new((plan, expand));
             let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: tables };
             let record = self

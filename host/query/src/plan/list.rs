@@ -80,9 +80,11 @@ impl ListPlan {
 impl ListPlan {
     /// Whether the statement of the list itself returns the total, in an additional column of each row. A page without rows then has
     /// no total.
+    ///
+    /// On SQLite, it returns only a stored total. To count rows, another statement in the same transaction costs almost nothing more.
     pub fn counts_with_page(&self, dialect: Dialect) -> bool {
-        // On SQLite, another statement in the same transaction costs almost nothing.
-        dialect == Dialect::Postgres && self.with_count && self.cursor.is_none()
+        let may_count = dialect == Dialect::Postgres || self.selection.is_everything();
+        may_count && self.with_count && self.cursor.is_none()
     }
 
     /// Whether an index contains the rows in the list's order, so that nothing has to be sorted.

@@ -24,7 +24,7 @@ use crate::limits::PAGE_SIZE_MAX;
 use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
 /// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. Otherwise
-/// Postgres returns the total as an additional column, so that the rows and the total are from one snapshot
+/// it may return the total as an additional column, so that the rows and the total are from one snapshot
 /// ([`ListPlan::counts_with_page`]). It may be null if the page is not full, because the rows are then the last ones.
 ///
 /// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep complete rows in
@@ -97,7 +97,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
     let is_total_stored = plan.selection.is_everything();
     if with_total && is_total_stored {
         let stored = stored(&mut writer, &plan.object);
-        writer.sql.push_str(&format!(", {stored} AS svc_total"));
+        [", ", &stored, " AS svc_total"].iter().for_each(|part| writer.sql.push_str(part));
     }
     let by_place = dialect == Dialect::Sqlite && !plan.follows_index();
     if by_place {
@@ -108,7 +108,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
         writer.sql.push_str(&format!(" FROM {} WHERE \"id\" = ANY(ARRAY(SELECT \"id\"", quote(plan.object.name())));
     }
     let source = writer.source(&plan.object, &plan.selection.scope, None);
-    writer.sql.push_str(&format!(" FROM {source}"));
+    writer.sql.push_str(" FROM ");
+    writer.sql.push_str(&source);
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     match limit {
@@ -125,12 +126,14 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
         }
         _ => writer.selection(&plan.object, &plan.selection),
     }
-    writer.sql.push_str(&format!(" ORDER BY {keys}"));
+    writer.sql.push_str(" ORDER BY ");
+    writer.sql.push_str(&keys);
     // SQLite ignores the order of a subquery without a limit, and accepts no offset without a limit.
     let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
     let limit = limit.map(|limit| writer.bind(Param::from(limit)));
     if let Some(limit) = &limit {
-        writer.sql.push_str(&format!(" LIMIT {limit}"));
+        writer.sql.push_str(" LIMIT ");
+        writer.sql.push_str(limit);
     }
     let offset = writer.offset();
     writer.sql.push_str(&offset);
@@ -175,16 +178,20 @@ fn count_if_full(writer: &mut Writer, plan: &ListPlan, limit: &str) {
 pub(super) fn order_keys(dialect: Dialect, plan: &ListPlan, part: &Part, most: usize) -> String {
     let span = part.span().filter(|_| dialect == Dialect::Sqlite);
     let constant = if dialect == Dialect::Sqlite { part.constant_keys() } else { 0 };
-    let keys = plan.order.iter().enumerate().take(most).skip(constant).map(|(place, (index, descends))| {
+    let mut keys = String::new();
+    for (place, (index, descends)) in plan.order.iter().enumerate().take(most).skip(constant) {
         let (column, descends) = (&plan.object.columns[*index], *descends != part.is_reversed);
         let name = quote(&column.name);
+        if !keys.is_empty() {
+            keys.push_str(", ");
+        }
         // The span has no nulls in its first key.
-        match span.is_some_and(|span| !span.has_null() && span.equal_keys() == place) {
+        keys.push_str(&match span.is_some_and(|span| !span.has_null() && span.equal_keys() == place) {
             true => dialect.order_of_values(&name, descends),
             false => dialect.order(column, &name, descends),
-        }
-    });
-    keys.collect::<Vec<_>>().join(", ")
+        });
+    }
+    keys
 }
 
 /// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` prevents SQLite from reversing the join, so that

@@ -9,7 +9,7 @@ use super::search::{like_pattern, trigram_query};
 use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
-use crate::dialect::{Dialect, postgres_fold, quote};
+use crate::dialect::{Dialect, postgres_fold, quote, write_quoted};
 use crate::plan::{CreatePlan, NamePlan, RecordPlan, SearchBy, Selection};
 use crate::predicate::{Comparison, Predicate, Test};
 use crate::request::Paging;
@@ -116,7 +116,7 @@ impl Writer {
     /// A statement on `object`. On Postgres its text names the object's number and revision, so that Postgres never uses the
     /// cached plan of a dropped or altered object for another object with the same name.
     pub(super) fn new(dialect: Dialect, object: &Object) -> Writer {
-        let mut sql = String::with_capacity(256);
+        let mut sql = String::with_capacity(512);
         if dialect == Dialect::Postgres {
             sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
@@ -231,7 +231,7 @@ impl Writer {
 
     pub(super) fn insert(&mut self, object: &Object, rows: &[&CreatePlan]) {
         self.sql.push_str("INSERT INTO ");
-        self.sql.push_str(&quote(object.name()));
+        write_quoted(&mut self.sql, object.name());
         self.sql.push_str(" (");
         self.versioned_columns(object);
         self.sql.push_str(") VALUES ");
@@ -253,7 +253,7 @@ impl Writer {
             if place > 0 {
                 self.sql.push_str(", ");
             }
-            self.sql.push_str(&quote(&object.columns[index].name));
+            write_quoted(&mut self.sql, &object.columns[index].name);
         }
     }
 
@@ -293,9 +293,9 @@ impl Writer {
     }
 
     pub(super) fn where_clause(&mut self, tests: &[String]) {
-        if !tests.is_empty() {
-            self.sql.push_str(" WHERE ");
-            self.sql.push_str(&tests.join(" AND "));
+        for (place, test) in tests.iter().enumerate() {
+            self.sql.push_str(if place > 0 { " AND " } else { " WHERE " });
+            self.sql.push_str(test);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Code that runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
 use tower::{Layer, Service};
-use tower_http::cors::{AllowHeaders, CorsLayer};
-use tracing::Instrument;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+use tracing::level_filters::LevelFilter;
+use tracing::{Instrument, Level, Span};
 use uuid::Uuid;
 
 use crate::AppState;
@@ -34,6 +36,8 @@ use crate::trust::origin::{OriginProblem, TrustedOrigins};
 /// Response headers that scripts of other origins may read.
 const EXPOSED: [&str; 7] =
     ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
+/// The header with the id of a request, on the request and on its response.
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How long a browser may keep the response to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
@@ -61,8 +65,8 @@ pub(crate) struct AroundService<S> {
 
 impl<S> Service<Request> for AroundService<S>
 where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
 {
     type Response = Response;
     type Error = Infallible;
@@ -72,78 +76,125 @@ where
         self.inner.poll_ready(context)
     }
 
+    /// The service inside is ready now, so it is called at once. To call it later, each request would need a clone of it.
     fn call(&mut self, request: Request) -> Self::Future {
-        // The present service is ready for this request, and the clone may not be.
-        let next = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, next);
         let state = self.state.clone();
-        Box::pin(async move { Ok(around(&state, inner, request).await) })
+        let (arrived, request) = Arrived::begin(&state, request);
+        let called = arrived.inside(|| arrived.call(&state, &mut self.inner, request));
+        Box::pin(async move {
+            let response = arrived.response(called).await;
+            Ok(arrived.end(&state, response))
+        })
     }
 }
 
-async fn around<S>(state: &AppState, mut inner: S, mut request: Request) -> Response
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    let begun = Instant::now();
-    request = request.map(drain_on_drop);
-    let request_id: Arc<str> = sane_request_id(request.headers()).unwrap_or_else(new_request_id);
-    let socket = request
-        .extensions()
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
-    let address = state.settings.trusted_proxies.client(socket, request.headers());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let info = RequestInfo {
-        request_id,
-        address,
-        renewal: RenewalSlot::listening(),
-        quota: Arc::default(),
-        principal: if state.settings.log_requests { PrincipalSlot::listening() } else { PrincipalSlot::default() },
-    };
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    request.extensions_mut().insert(info.clone());
-    let observed = Observed::begin(&request, &info);
-    let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
-    let answered = async {
+/// A request from its arrival to its response.
+struct Arrived {
+    begun: Instant,
+    method: Method,
+    path: String,
+    route: Option<MatchedPath>,
+    info: RequestInfo,
+    observed: Observed,
+    span: Span,
+}
+
+impl Arrived {
+    fn begin(state: &AppState, request: Request) -> (Arrived, Request) {
+        let begun = Instant::now();
+        let mut request = request.map(drain_on_drop);
+        let request_id: Arc<str> = sane_request_id(request.headers()).unwrap_or_else(new_request_id);
+        let socket = request
+            .extensions()
+            .get::<ConnectInfo<SocketAddr>>()
+            .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
+        let address = state.settings.trusted_proxies.client(socket, request.headers());
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let info = RequestInfo {
+            request_id,
+            address,
+            renewal: RenewalSlot::listening(),
+            quota: Arc::default(),
+            principal: if may_log(state) { PrincipalSlot::listening() } else { PrincipalSlot::default() },
+        };
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        request.extensions_mut().insert(info.clone());
+        let observed = Observed::begin(&request, &info);
+        let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
+        (Arrived { begun, method, path, route, info, observed, span }, request)
+    }
+
+    /// Runs a part of the request inside its spans.
+    fn inside<T>(&self, part: impl FnOnce() -> T) -> T {
+        self.observed.span().in_scope(|| self.span.in_scope(part))
+    }
+
+    /// Calls the service inside. Returns its future, or the response if there is none.
+    fn call<S: Service<Request>>(&self, state: &AppState, inner: &mut S, request: Request) -> Result<S::Future, Box<Response>> {
         // Preflights are counted here, because another layer answers them before the requests are counted.
-        if method == Method::OPTIONS
-            && let Err(refused) = state.limits.admit(address, &path)
-        {
-            return *refused;
+        if self.method == Method::OPTIONS {
+            state.limits.admit(self.info.address, &self.path)?;
         }
-        // A panic in a handler becomes a 500 of that request only.
-        match AssertUnwindSafe(async { inner.call(request).await }).catch_unwind().await {
-            Ok(Ok(response)) => response,
-            Ok(Err(never)) => match never {},
-            Err(_) => unhandled(&path, Error::internal("a handler panicked")),
+        catch_unwind(AssertUnwindSafe(|| inner.call(request))).map_err(|_| Box::new(self.panicked()))
+    }
+
+    /// The response, when the future of the service inside has it.
+    async fn response<F>(&self, called: Result<F, Box<Response>>) -> Response
+    where
+        F: Future<Output = Result<Response, Infallible>>,
+    {
+        let answered = async {
+            let future = match called {
+                Ok(future) => future,
+                Err(response) => return *response,
+            };
+            match AssertUnwindSafe(future).catch_unwind().await {
+                Ok(Ok(response)) => response,
+                Ok(Err(never)) => match never {},
+                Err(_) => self.panicked(),
+            }
+        };
+        answered.instrument(self.span.clone()).instrument(self.observed.span().clone()).await
+    }
+
+    /// A panic in a handler becomes a 500 of that request only.
+    fn panicked(&self) -> Response {
+        unhandled(&self.path, Error::internal("a handler panicked"))
+    }
+
+    /// Completes the response, and logs it.
+    fn end(self, state: &AppState, mut response: Response) -> Response {
+        let Arrived { begun, method, path, route, info, observed, span } = self;
+        if let Some(renewed) = info.renewal.renewed() {
+            tell_of_renewal(state, response.headers_mut(), renewed);
         }
-    };
-    let mut response = answered.instrument(span.clone()).instrument(observed.span().clone()).await;
-    if let Some(renewed) = info.renewal.renewed() {
-        tell_of_renewal(state, response.headers_mut(), renewed);
+        if let Ok(value) = HeaderValue::from_str(&info.request_id) {
+            response.headers_mut().insert(&REQUEST_ID, value);
+        }
+        if *state.leaving.borrow() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        security_headers::add_headers(&path, state.settings.is_https, response.headers_mut());
+        if may_log(state) && !is_probe(&path) {
+            let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+            let (status, time) = (response.status().as_u16(), begun.elapsed());
+            span.in_scope(|| log_request(&method, route, status, time, &info));
+        }
+        if path.starts_with("/api/") {
+            state.app.count_answer(response.status().is_server_error());
+        }
+        observed.answered(&response, begun.elapsed());
+        // The console's files exist only once in memory, no matter how many clients read them. So they need no count.
+        match is_file(&path) {
+            true => response,
+            false => counted(response, state.app.response_bytes(), || info.quota_owner()),
+        }
     }
-    if let Ok(value) = HeaderValue::from_str(&info.request_id) {
-        response.headers_mut().insert("x-request-id", value);
-    }
-    if *state.leaving.borrow() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    security_headers::add_headers(&path, state.settings.is_https, response.headers_mut());
-    if state.settings.log_requests && !is_probe(&path) {
-        let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
-        let (status, time) = (response.status().as_u16(), begun.elapsed());
-        span.in_scope(|| log_request(&method, route, status, time, &info));
-    }
-    if path.starts_with("/api/") {
-        state.app.count_answer(response.status().is_server_error());
-    }
-    observed.answered(&response, begun.elapsed());
-    // The console's files exist only once in memory, no matter how many clients read them. So they need no count.
-    match is_file(&path) {
-        true => response,
-        false => counted(response, state.app.response_bytes(), || info.quota_owner()),
-    }
+}
+
+/// Whether the log may show a line for each request. It certainly does not if its level is above that of the line.
+fn may_log(state: &AppState) -> bool {
+    state.settings.log_requests && Level::INFO <= LevelFilter::current()
 }
 
 /// The route that the log shows if no route matches. The path itself is not logged, because it may contain anything.
@@ -223,8 +274,9 @@ where
 /// The CORS rules: what scripts of trusted origins may do.
 pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    // The layer is cloned for every request. A list of origins would be copied each time, and a predicate is shared.
     CorsLayer::new()
-        .allow_origin(origins)
+        .allow_origin(AllowOrigin::predicate(move |origin, _| origins.contains(origin)))
         .allow_credentials(true)
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
@@ -242,12 +294,18 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     if is_health(path) {
         return Ok(());
     }
-    let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
+    let hosts = &state.settings.hosts;
+    let host = match hosts.usual(request.uri(), headers) {
+        Some(host) => Cow::Borrowed(host),
+        None => Cow::Owned(NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?),
+    };
     // Requests for metrics have their own rule.
     if is_probe(path) {
         return Ok(());
     }
-    state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    if matches!(host, Cow::Owned(_)) {
+        hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    }
     check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
     // A hook ignores sessions. So a page of a third party may call it, because it cannot misuse the session of a browser.
     if path.starts_with("/api/v1/hooks/") {
@@ -317,7 +375,7 @@ const REQUEST_ID_CHARS_MAX: usize = 128;
 
 /// The request id that the caller sent, if it has no characters that could disturb a log.
 fn sane_request_id(headers: &HeaderMap) -> Option<Arc<str>> {
-    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let id = headers.get(&REQUEST_ID)?.to_str().ok()?;
     let sane = !id.is_empty()
         && id.len() <= REQUEST_ID_CHARS_MAX
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'));

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use blockbase_app::schema::{Code, Error, time};
 use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
@@ -104,18 +104,19 @@ impl FromRequestParts<AppState> for Presented {
 /// The credentials of a request. An `Authorization` header counts only with the scheme Bearer. The service's cookie is found even
 /// if other cookies are not valid text.
 pub(crate) fn credentials(parts: &Parts) -> Credentials {
-    let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
+    let text = |name: &str| parts.headers.get(name).map(lossy).map(Cow::into_owned);
+    let bearer = parts.headers.get(header::AUTHORIZATION).map(lossy).and_then(|value| {
         let (scheme, value) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| value.trim().to_owned())
     });
-    let cookies: Vec<_> =
-        parts.headers.get_all(header::COOKIE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let mut cookies = parts.headers.get_all(header::COOKIE).iter().map(lossy);
+    let first = cookies.next();
+    let cookies = first.map(|first| cookies.fold(first.into_owned(), |joined, value| joined + "; " + &*value));
     let info = parts.extensions.get::<RequestInfo>();
     Credentials {
         bearer,
         api_key: text("x-api-key"),
-        cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        cookies,
         ticket: None,
         view_as: text(VIEW_AS),
         renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
@@ -125,6 +126,10 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         operator_uid: parts.extensions.get::<OperatorUid>().map(|OperatorUid(uid)| *uid),
         request_id: info.map(|info| Arc::clone(&info.request_id)),
     }
+}
+
+fn lossy(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
 }
 
 /// The languages of a request, as its `Accept-Language` lists them.

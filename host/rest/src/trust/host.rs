@@ -11,7 +11,11 @@ use url::{Host, Url};
 
 /// The names of this server. Every IP address is accepted as well.
 #[derive(Clone, Debug, Default)]
-pub struct KnownHosts(Vec<KnownHost>);
+pub struct KnownHosts {
+    names: Vec<KnownHost>,
+    /// The hosts that most requests name: the text of `Host`, and what it means. All of them are accepted.
+    usual: Vec<(String, NamedHost)>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct KnownHost {
@@ -142,7 +146,26 @@ impl KnownHosts {
         });
         let port = Some(listen.port()).filter(|port| !matches!(port, 80 | 443));
         let listened = KnownHost { name: "localhost".to_owned(), port, port_may_be_left_out: false };
-        KnownHosts(named.chain([listened]).collect())
+        let hosts = KnownHosts { names: named.chain([listened]).collect(), usual: Vec::new() };
+        let with_ports = hosts.names.iter().map(|known| (known.name.as_str(), known.port));
+        let without_ports = hosts.names.iter().map(|known| (known.name.as_str(), None));
+        let mut usual = Vec::new();
+        for (name, port) in with_ports.chain(without_ports).chain([("127.0.0.1", port), ("[::1]", port)]) {
+            let text = NamedHost { name: name.to_owned(), port, named_port: port }.text();
+            let host = text.parse::<Authority>().ok().and_then(|authority| NamedHost::read(&authority));
+            if let Some(host) = host.filter(|host| hosts.check(host).is_ok()) {
+                usual.push((text, host));
+            }
+        }
+        KnownHosts { usual, ..hosts }
+    }
+
+    /// What [`NamedHost::of`] returns for a request that names this server in a usual way. [`KnownHosts::check`] accepts it. `None` for
+    /// every other request.
+    pub(crate) fn usual(&self, uri: &Uri, headers: &HeaderMap) -> Option<&NamedHost> {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None, None) = (hosts.next(), hosts.next(), uri.authority()) else { return None };
+        self.usual.iter().find(|(text, _)| text.as_bytes() == host.as_bytes()).map(|(_, host)| host)
     }
 
     /// # Errors
@@ -152,7 +175,7 @@ impl KnownHosts {
             let left_out = known.port_may_be_left_out && host.port.is_none();
             known.name == host.name && (known.port == host.port || left_out)
         };
-        match host.is_ip() || self.0.iter().any(is_known) {
+        match host.is_ip() || self.names.iter().any(is_known) {
             true => Ok(()),
             false => Err(HostProblem::Unknown(host.text())),
         }
@@ -213,6 +236,44 @@ mod tests {
             "127.0.0.1.evil",
         ] {
             assert!(!is_let_in(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_usual_host_means_the_same_as_if_it_were_read() {
+        let trusted = ["https://app.example.com".to_owned(), "http://b\u{fc}cher.example:80".to_owned()];
+        let at = |public: &str, port: u16| KnownHosts::new(public, ([127, 0, 0, 1], port).into(), &trusted);
+        let usual = |hosts: &KnownHosts, host: &str, uri: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_str(host).expect("a header"));
+            let found = hosts.usual(&Uri::from_static(uri), &headers).cloned();
+            headers.append(header::HOST, HeaderValue::from_static("localhost:4000"));
+            assert_eq!(hosts.usual(&Uri::from_static(uri), &headers), None, "{host}: two hosts");
+            found
+        };
+        for (public, port) in [("https://api.example.com:8443/base", 4000), ("http://localhost:4000", 4000), ("http://[::1]", 80)]
+        {
+            let hosts = at(public, port);
+            assert!(hosts.usual.len() >= 5, "{hosts:?}");
+            for (text, host) in &hosts.usual {
+                let read = named(text).expect("a host");
+                assert_eq!((&read, read.named_port), (host, host.named_port), "{text}");
+                assert_eq!(hosts.check(&read), Ok(()), "{text}");
+                assert_eq!(usual(&hosts, text, "/api/v1/me").as_ref(), Some(host), "{text}");
+                assert_eq!(usual(&hosts, text, "http://localhost:4000/api/v1/me"), None, "{text}");
+            }
+        }
+        let hosts = at("https://api.example.com:8443/base", 4000);
+        for host in
+            ["localhost:4000", "127.0.0.1:4000", "[::1]:4000", "api.example.com:8443", "api.example.com", "app.example.com"]
+        {
+            assert!(usual(&hosts, host, "/").is_some(), "{host}");
+        }
+        // These are read, and some of them are accepted too.
+        for host in
+            ["", "localhost", "LOCALHOST:4000", "localhost:4000 ", "127.0.0.1:4001", "evil.example", "app.example.com:443"]
+        {
+            assert_eq!(usual(&hosts, host, "/"), None, "{host}");
         }
     }
 

@@ -8,4 +8,4 @@ pub(crate) mod space;
 pub(crate) mod statement;
 
 pub(crate) use session::Session;
-pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
+pub(crate) use statement::{batch, execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};

@@ -6,21 +6,7 @@ use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::connection::{Connection, Inner};
-use crate::drivers::sqlite::statement::db_error;
 use crate::error::DbError;
-use crate::sql_trace::trace_sql;
-
-/// Runs a statement without parameters and without rows.
-pub(super) fn batch(connection: &mut Connection, sql: &'static str) -> Result<(), DbError> {
-    trace_sql(sql);
-    match &mut connection.inner {
-        Inner::Sqlite(driver) => {
-            driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)
-        }
-        Inner::Postgres(_) => Err(DbError::Other("not a SQLite connection".into())),
-    }
-}
 
 /// The version of the schema. A read compares it to find out whether the schema changed meanwhile.
 ///

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use job::{BodyJob, Job, NotCommitted};
 use queue::Queue;
 
-use super::transaction::{SchemaState, batch};
+use super::transaction::SchemaState;
 use crate::commit::OnCommit;
 use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
 use crate::drivers::sqlite::statement::{db_error, execute};
@@ -98,12 +98,12 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
 /// Runs a change of the schema. Foreign keys are off, because dropping a table would delete its rows first. They can only be turned off
 /// between transactions.
 fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
-    let off = batch(connection, "PRAGMA foreign_keys = OFF");
+    let off = connection.batch("PRAGMA foreign_keys = OFF");
     match off {
         Ok(()) => drop(commit(connection, job, None, on_commit, schema)),
         Err(error) => job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error))),
     }
-    let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
+    let on = connection.batch("PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
         Inner::Sqlite(driver) => driver.pragma_query_value(None, "foreign_keys", |row| row.get::<_, bool>(0)).map_err(db_error),
         Inner::Postgres(_) => Ok(true),
     });
@@ -139,7 +139,7 @@ fn commit(
         }
         Err(error) => {
             // The engine may already have rolled back by itself.
-            let _ = batch(connection, "ROLLBACK");
+            let _ = connection.batch("ROLLBACK");
             schema.0.store(before, Ordering::Release);
             tracing::error!(store.error = ?error, store.jobs = jobs.len(), "a commit failed; its writes are undone");
             Some(NotCommitted::new("the commit failed", &error))
@@ -164,7 +164,7 @@ fn run_all(
     held_back: &mut Option<Box<dyn Job>>,
     schema: &SchemaState,
 ) -> Result<(), DbError> {
-    batch(connection, "BEGIN IMMEDIATE")?;
+    connection.batch("BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
     // The events of one commit stay in memory until the commit, so their size is limited.
@@ -195,13 +195,13 @@ fn run_all(
     if let Some(version) = connection.effects.schema_version {
         schema.0.store(version * 2 - 1, Ordering::Release);
     }
-    batch(connection, "COMMIT")
+    connection.batch("COMMIT")
 }
 
 /// Runs a job in a savepoint, and undoes it if it fails. Returns the number of bytes of its events.
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
-    batch(connection, "SAVEPOINT svc_job")?;
+    connection.batch("SAVEPOINT svc_job")?;
     let before = connection.effects.begin_nested();
     if job.run(connection) {
         connection.effects.commit_nested(before);
@@ -209,12 +209,12 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
         connection.effects.undo_nested(before);
         // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
         // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
-        batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
+        connection.batch("ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
             true => DbError::StorageFull(format!("{error:?}").into()),
             false => error,
         })?;
     }
-    batch(connection, "RELEASE svc_job")?;
+    connection.batch("RELEASE svc_job")?;
     Ok(connection.effects.emitted.bytes)
 }
 
@@ -346,7 +346,7 @@ mod tests {
         let session = Session::open(Path::new(":memory:"), true).expect("a database");
         session.execute_batch("CREATE TABLE t (number INTEGER)").expect("a table");
         let mut connection = Connection::new(Inner::Sqlite(session));
-        batch(&mut connection, "BEGIN IMMEDIATE").expect("a transaction");
+        connection.batch("BEGIN IMMEDIATE").expect("a transaction");
         for (number, fails, bytes) in [(1, false, 100), (2, true, 0), (3, false, 100), (4, true, 0)] {
             let (mut job, _answer) = with_effects(number, fails);
             assert_eq!(run_one(&mut connection, job.as_mut()).expect("a savepoint"), bytes, "{number}");

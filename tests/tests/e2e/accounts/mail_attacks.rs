@@ -14,8 +14,9 @@ fn proof_path(mail: &Value) -> String {
     format!("/api/auth/verify-email?token={}", token(mail))
 }
 
-/// A request with the id `id`, so that the log shows its statements. Returns the answer and the statements.
-async fn traced(server: &Server, id: &str, request: reqwest::RequestBuilder) -> (Answer, Vec<String>) {
+/// A request with the id `id`, so that the log shows its statements. Returns the answer and the statements. The server's log has
+/// JSON and statements.
+pub(crate) async fn traced(server: &Server, id: &str, request: reqwest::RequestBuilder) -> (Answer, Vec<String>) {
     let answer = server.send(request.header("x-request-id", id)).await;
     let marked = format!("\"request.id\":\"{id}\"");
     let lines = || -> Vec<Value> {

@@ -51,6 +51,25 @@ fn a_total_is_the_number_of_all_rows_without_the_excluded_ones() {
 }
 
 #[test]
+fn a_stored_total_comes_with_the_rows_of_a_page() {
+    for dialect in DIALECTS {
+        let page = |plan: &ListPlan| bound(dialect, list(dialect, plan, None));
+        for sort in ["", "state"] {
+            let mut plan = planned("task", json!({}), sort);
+            assert!(!page(&plan).contains("svc_counts"), "{}", page(&plan));
+            plan.with_count = true;
+            let text = page(&plan);
+            let stored = "CAST((SELECT coalesce(sum(rows), 0) FROM svc_counts WHERE object_id = ";
+            assert_eq!((text.matches(stored).count(), text.matches(") AS BIGINT) AS svc_total FROM ").count()), (1, 1), "{text}");
+        }
+        // SQLite counts other rows by a statement of its own.
+        let mut narrowed = planned("task", json!({ "kind": 1 }), "");
+        narrowed.with_count = true;
+        assert_eq!(page(&narrowed).contains("svc_total"), dialect == Dialect::Postgres, "{}", page(&narrowed));
+    }
+}
+
+#[test]
 fn excluded_rows_are_counted_if_something_leads_to_them() {
     for (object, condition, [sqlite, postgres]) in [
         (

@@ -16,6 +16,8 @@ pub(crate) const STEPS_A_REPORT: i32 = 1_000;
 const BUDGET_STEPS: i64 = 50_000;
 /// The number of bytes that such a read may process in functions and render. This takes about a millisecond, too.
 const BUDGET_BYTES: i64 = 512 * 1024;
+/// How many bytes of rows are added up before the meter counts them. So small rows do not take its lock each time.
+const BYTES_A_REPORT: usize = 4 * 1024;
 /// A limit for costs that neither steps nor bytes measure, such as values that are copied out of the file. It counts processor
 /// time, so the load of the machine does not matter. See [`BudgetTime`].
 const BUDGET_TIME: Duration = Duration::from_millis(10);
@@ -86,6 +88,33 @@ enum Sort {
 
 /// The error for a read that has to end here.
 pub(crate) struct Spent;
+
+/// The bytes of the rows of one statement. The meter counts them at every [`BYTES_A_REPORT`] bytes, and the rest at the end.
+pub(crate) struct RowBytes<'m> {
+    meter: &'m Meter,
+    uncounted: usize,
+}
+
+impl<'m> RowBytes<'m> {
+    pub(crate) fn new(meter: &'m Meter) -> RowBytes<'m> {
+        RowBytes { meter, uncounted: 0 }
+    }
+
+    /// Adds the bytes of a row.
+    pub(crate) fn add(&mut self, number: usize) -> Result<(), Spent> {
+        self.uncounted = self.uncounted.saturating_add(number);
+        if self.uncounted < BYTES_A_REPORT { Ok(()) } else { self.count() }
+    }
+
+    /// Counts the rest after the last row.
+    pub(crate) fn end(mut self) -> Result<(), Spent> {
+        self.count()
+    }
+
+    fn count(&mut self) -> Result<(), Spent> {
+        self.meter.bytes(std::mem::take(&mut self.uncounted))
+    }
+}
 
 impl Meter {
     /// Begins a read that may run on the calling thread within the budget.
@@ -204,6 +233,29 @@ mod tests {
         assert!(meter.end());
         meter.begin_budget();
         assert!(meter.bytes(1 << 20).is_err() && meter.end());
+    }
+
+    #[test]
+    fn the_bytes_of_rows_are_counted_together() {
+        let (meter, budget) = (Meter::default(), usize::try_from(BUDGET_BYTES).expect("bytes"));
+        meter.begin_budget();
+        let (mut rows, mut read) = (RowBytes::new(&meter), 0);
+        while rows.add(100).is_ok() {
+            read += 100;
+        }
+        assert!(read + 100 > budget && read <= budget + BYTES_A_REPORT, "{read}");
+        assert!(meter.end());
+        // All bytes of the budget may be used, and the rest at the end counts too.
+        for (rest, is_spent) in [(0, false), (1, true)] {
+            meter.begin_budget();
+            let mut rows = RowBytes::new(&meter);
+            assert!(rows.add(budget).is_ok() && rows.add(rest).is_ok());
+            assert_eq!((rows.end().is_err(), meter.end()), (is_spent, is_spent));
+        }
+        // A scan that nobody waits for ends with the next report.
+        meter.begin_scan(Arc::new(AtomicBool::new(true)), None, None);
+        let mut rows = RowBytes::new(&meter);
+        assert!(rows.add(BYTES_A_REPORT - 1).is_ok() && rows.add(1).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::record::{ExtraValues, Page, Record, RecordWriter, RecordsMax, Spooled
 use crate::row::{Cell, Row};
 use crate::spool::{Spool, Unwanted};
 
-use super::meter::Spent;
+use super::meter::{RowBytes, Spent};
 use super::session::Session;
 
 /// Maps SQLite's errors. Their messages name columns as `table.column`, and checks by their names.
@@ -147,6 +147,11 @@ fn query_now<T>(
     read(&mut rows)
 }
 
+/// Runs a statement without parameters and without rows.
+pub(crate) fn batch(driver: &Driver, sql: &'static str) -> Result<(), DbError> {
+    driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)
+}
+
 pub(crate) fn execute(session: &mut Session, statement: &Statement) -> Result<u64, DbError> {
     query(session, statement, |rows| {
         while rows.next().map_err(db_error)?.is_some() {}
@@ -191,6 +196,7 @@ pub(crate) fn fetch_json(
     query(session, statement, |rows| {
         let tail = tail_of(rows, columns.len());
         let mut writer = RecordWriter::of_page(columns, rows_max, bytes_max);
+        let mut read = RowBytes::new(&meter);
         while let Some(row) = rows.next().map_err(db_error)? {
             let bytes = writer.row(|index, out| {
                 let value = row.get_ref(index).map_err(db_error)?;
@@ -199,9 +205,10 @@ pub(crate) fn fetch_json(
                 }
                 write_cell(out, columns[index].ty, value)
             })?;
-            meter.bytes(bytes)?;
+            read.add(bytes)?;
             writer.tail(tail.map(|index| row.get(index)).transpose().map_err(db_error)?);
         }
+        read.end()?;
         Ok(writer.finish())
     })
 }
@@ -240,10 +247,10 @@ pub(crate) fn fetch_records(
     query(session, statement, |rows| {
         let width = width_of(rows);
         let writer = RecordWriter::new(columns.iter().copied(), 0, usize::MAX);
-        let (mut records, mut bytes) = (Vec::new(), 0);
+        let (mut records, mut bytes, mut read) = (Vec::new(), 0, RowBytes::new(&meter));
         while let Some(row) = rows.next().map_err(db_error)? {
             let record = record_of(&writer, row, hidden, width, columns.len(), |index| columns[index].ty)?;
-            meter.bytes(record.bytes())?;
+            read.add(record.bytes())?;
             if records.len() < most.counted {
                 bytes += record.bytes();
             }
@@ -252,6 +259,7 @@ pub(crate) fn fetch_records(
             }
             records.push(record);
         }
+        read.end()?;
         Ok(records)
     })
 }

@@ -1,10 +1,12 @@
-//! A list and its total count are from the same moment.
+//! A list and its total count are from the same moment, and usually from the same statement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use blockbase_tests::on_both_engines;
-use serde_json::json;
+use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::accounts::mail_attacks::traced;
 
 on_both_engines! {
     async fn a_list_and_its_total_are_of_one_moment(server: Server) {
@@ -38,5 +40,43 @@ on_both_engines! {
             assert!(seen.iter().all(|times| *times > 0), "both states are met: {seen:?}");
         };
         tokio::join!(writes, reads);
+    }
+}
+
+on_both_engines! {
+    async fn a_plain_read_is_one_statement(engine: Engine) {
+        let log = "info,blockbase_store::sql=trace";
+        let server = ServerBuilder::new(engine).env("SVC_LOG", log).env("SVC_LOG_FORMAT", "json").start().await;
+        let admin = server.admin().await;
+        admin.define("item", json!([{ "name": "kind", "type": "text" }])).await;
+        admin.define("shelf", json!([])).await;
+        let id = admin.make("item", json!({ "kind": "x" })).await;
+        admin.make("item", json!({ "kind": "y" })).await;
+        for (number, (path, rows, total)) in [
+            ("item", 2, json!(2)),
+            ("item?sort=kind&limit=1", 1, json!(2)),
+            ("item?limit=1&offset=1", 1, json!(2)),
+            ("item?count=none&kind=x", 1, Value::Null),
+            ("shelf", 0, json!(0)),
+            (format!("item/{id}").as_str(), 1, Value::Null),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let request = admin.request("GET", &format!("/api/v1/data/{path}"));
+            let (answer, statements) = traced(&server, &format!("read-{number}"), request).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+            let answer = answer.json();
+            let shown = answer["data"].as_array().map_or(1, Vec::len);
+            assert_eq!((shown, &answer["pagination"]["totalCount"]), (rows, &total), "{path}: {answer}");
+            // The caller may be looked up as well.
+            let is_of_records = |text: &String| ["\"item\"", "\"shelf\"", "svc_counts"].iter().any(|part| text.contains(part));
+            assert_eq!(statements.iter().filter(|text| is_of_records(text)).count(), 1, "{path}: {statements:?}");
+            // On SQLite, a page after the first one may need another statement for its total.
+            let may_go_on = engine == Engine::Sqlite && path.contains("offset");
+            let read = statements.iter().position(is_of_records).unwrap();
+            let is_begun = read.checked_sub(1).is_some_and(|before| statements[before] == "BEGIN");
+            assert_eq!(is_begun, may_go_on, "{path}: {statements:?}");
+        }
     }
 }
