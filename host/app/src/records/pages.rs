@@ -124,8 +124,8 @@ impl Between {
 
 /// Whether reading a list needs several statements.
 ///
-/// A page that skips all rows has no total in its rows. Postgres then reads it again in one snapshot, because this is seldom needed.
-/// On SQLite, every such read has one snapshot in any case.
+/// A page that skips all rows has no total in its rows. Postgres then reads it again in one snapshot, because this is seldom
+/// needed. On SQLite, a read of such a page always has one snapshot.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
     let may_lack_total = dialect == Dialect::Sqlite && plan.paging.offset > 0;
     let counts = plan.with_count && (may_lack_total || !plan.counts_with_page(dialect));
@@ -327,8 +327,8 @@ async fn counted_total(connection: &mut Connection, plan: &ListPlan, counted: &S
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
-/// Reads the page that a list selects by its number. If the read is not of one moment (`is_of_one_moment`), the statement of the page
-/// is the last one. `None` if the total then has to be read by another statement.
+/// Reads the page that a list selects by its number. If the read is not of one moment (`is_of_one_moment`), the statement of the
+/// page is the last one. `None` if the total then has to be read by another statement.
 pub(crate) async fn run_list(
     connection: &mut Connection,
     plan: &ListPlan,

@@ -81,7 +81,8 @@ impl ListPlan {
     /// Whether the statement of the list itself returns the total, in an additional column of each row. A page without rows then has
     /// no total.
     ///
-    /// On SQLite, it returns only a stored total. To count rows, another statement in the same transaction costs almost nothing more.
+    /// On SQLite, it returns only a stored total. To count rows, another statement in the same transaction costs almost nothing
+    /// more.
     pub fn counts_with_page(&self, dialect: Dialect) -> bool {
         let may_count = dialect == Dialect::Postgres || self.selection.is_everything();
         may_count && self.with_count && self.cursor.is_none()

@@ -160,8 +160,8 @@ impl KnownHosts {
         KnownHosts { usual, ..hosts }
     }
 
-    /// What [`NamedHost::of`] returns for a request that names this server in a usual way. [`KnownHosts::check`] accepts it. `None` for
-    /// every other request.
+    /// What [`NamedHost::of`] returns for a request that names this server in a usual way. [`KnownHosts::check`] accepts it.
+    /// `None` for every other request.
     pub(crate) fn usual(&self, uri: &Uri, headers: &HeaderMap) -> Option<&NamedHost> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None, None) = (hosts.next(), hosts.next(), uri.authority()) else { return None };
