@@ -1259,7 +1259,7 @@ export interface paths {
         put?: never;
         /**
          * Make a role
-         * @description The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are 1000 roles already.
+         * @description The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are 1000 roles already. On `users`, a grant with conditions or fields may name the action `read` only.
          */
         post: operations["roles.create"];
         delete?: never;
@@ -3027,12 +3027,32 @@ export interface components {
             } | null;
             /** @description True in answers if the grant does not fit the schema any more: a condition or a list of fields names a field or relation that no longer exists, or a condition tests a field that has another type now. With a broken condition, the grant gives nothing. With a broken list, it lacks the actions that the list limits. */
             readonly broken?: boolean;
-            /** @description Whether the record meets the condition of this grant. For `create`: whether it meets the `check`. A new record belongs to its maker, so `own` is then met. Null without `id`. False if the grant is broken for this action. */
+            /** @description Whether the record meets the condition of this grant. For `create`: whether it meets the `check`. A new record belongs to its maker, so `own` is then met. Null without `id`. False if the grant does not give the action: if it is broken for it, or if it has a condition or fields on `users`, where these work for `read` only. */
             passes: boolean | null;
-            /** @description The parts of the grant's condition that the record does not meet, in normal form and with the values of the variables, like `condition`. A part that no record can meet is shown as it is in the grant, with the names of the variables, because one of them may have no value for the user. Other parts that lead to records of an object are left out if the caller may not read all records of that object. Empty without `id`, if the record passes, and if the grant is broken. */
+            /** @description The parts of the grant's condition that the record does not meet, in normal form and with the values of the variables, like `condition`. A part that no record can meet is shown as it is in the grant, with the names of the variables, because one of them may have no value for the user. Other parts that lead to records of an object are left out if the caller may not read all records of that object. Empty without `id`, if the record passes, and if the grant does not give the action. */
             failing: JsonObject[];
         };
-        /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */
+        /** @description A user with the members that the caller may read. If the caller's grants on `users` have conditions or fields, a user whom no grant without fields includes has `id`, and those of `name`, `email` and `image` that the grants list. Such a member is null if no grant that lists it includes this user. All other users have all members. */
+        SvcSeenUser: {
+            /** Format: uuid */
+            id: string;
+            name?: string | null;
+            email?: string | null;
+            emailVerified?: boolean;
+            image?: string | null;
+            isAnonymous?: boolean;
+            /** Format: date-time */
+            createdAt?: string;
+            /** Format: date-time */
+            updatedAt?: string;
+            banned?: boolean;
+            roles?: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+            }[];
+        };
+        /** @description A user, as administrators see one. */
         SvcManagedUser: {
             /** Format: uuid */
             id: string;
@@ -8615,7 +8635,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcManagedUser"][];
+                        data: components["schemas"]["SvcSeenUser"][];
                         pagination: components["schemas"]["SvcPagination"];
                     };
                 };
@@ -8702,7 +8722,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcManagedUser"];
+                        data: components["schemas"]["SvcSeenUser"];
                     };
                 };
             };

@@ -15,6 +15,8 @@ export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
 /** The screens of users are for people who may read all members of a user (`allows` in session.ts). */
 export type User = Schemas["SvcManagedUser"];
+/** A user of whom the caller may read some members only. */
+export type SeenUser = Schemas["SvcSeenUser"];
 export type PasswordLink = Schemas["SvcPasswordLink"];
 /** What the lists of one's own sessions and of another user's sessions both say. */
 export type Session = Pick<Schemas["SvcListedSession"], keyof Schemas["SvcListedSession"] & keyof Schemas["SvcUserSession"]>;
