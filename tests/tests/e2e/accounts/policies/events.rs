@@ -448,6 +448,34 @@ on_both_engines! {
         assert_eq!(topics().await, ["data.task.created", "data.task.linked"]);
         assert_eq!(recent(&admin).await.len(), 3);
     }
+
+    async fn a_field_of_another_type_is_not_in_older_events(server: Server) {
+        let admin = server.admin().await;
+        let fields = ["title", "state", "points"].map(|name| json!({ "name": name, "type": "text" }));
+        admin.define("task", fields.into_iter().collect()).await;
+        let grant = reading("task", &json!({ "fields": { "read": { "except": ["state"] } } }));
+        role(&admin, "reader", watching([grant])).await;
+        let (ann, _) = user(&admin, "ann", Some("reader")).await;
+        let task = admin.make("task", json!({ "title": "a", "state": "open", "points": "many" })).await;
+        assert_eq!(admin.delete(&path(&task)).await.status, 204);
+        // The titles and points in the image of each of the first two events, the creation and the deletion.
+        let images = |events: &[Value]| {
+            [(0, "after"), (1, "before")].map(|(place, image)| {
+                let image = &events[place]["payload"][image];
+                (image["title"].clone(), image.get("points").cloned())
+            })
+        };
+        let with = |points: Option<&str>| [0, 1].map(|_| (json!("a"), points.map(|points| json!(points))));
+        assert_eq!(images(&recent(&ann).await), with(Some("many")));
+        // Without records, a field can get any type. The deletion is the last event before this change.
+        let retyped = admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "integer" })).await;
+        assert_eq!(retyped.status, 200, "{}", retyped.text);
+        assert_eq!(images(&recent(&ann).await), with(None));
+        assert_eq!(images(&recent(&admin).await), with(Some("many")));
+        admin.make("task", json!({ "title": "b", "points": 3 })).await;
+        let shown = recent(&ann).await;
+        assert_eq!((shown.len(), &shown[2]["payload"]["after"]["points"]), (3, &json!(3)));
+    }
 }
 
 on_both_engines! {
