@@ -343,7 +343,8 @@ impl<'a> Onlooker<'a> {
                         let known = app.known_to(caller, registry);
                         let key: Option<String> = member(payload, "relationship");
                         let relation = key.and_then(|key| known.relation(object.name(), &key).cloned());
-                        // An earlier relationship may have had this key. Those of an earlier object are gone with it.
+                        // An earlier relationship may have had this key. Relationships of an earlier object were dropped with it,
+                        // so this number is higher than theirs.
                         let relation = relation.filter(|relation| event.seq > object.since.of_links(relation));
                         let Some(relation) = relation else { return Ok(None) };
                         seen.rows_with_links(relation.shape)
