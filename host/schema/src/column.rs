@@ -83,7 +83,7 @@ pub struct Column {
     pub reference: Option<Reference>,
     /// Whether a declared index is ordered by the column.
     pub is_sorted: bool,
-    /// The number of the last event before the column got its name. 0 if no other column can have had the name before.
+    /// The number of the last event before the column got its name. 0 if it is as old as its object, or older than these numbers.
     pub named_since: i64,
     /// The maximum number of bytes of a text value in an index. The engines limit the size of an index entry.
     pub index_bytes_max: Option<usize>,

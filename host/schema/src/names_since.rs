@@ -90,9 +90,9 @@ mod tests {
         Registry::new(1, objects, relationships.iter().map(relationship).collect()).expect("a registry")
     }
 
-    fn changed(before: &Registry, after: &Registry, last_event: i64) -> NamesSince {
+    fn changed(object: &str, before: &Registry, after: &Registry, last_event: i64) -> NamesSince {
         let [before, after] =
-            [before, after].map(|registry| (&**registry.object("task").expect("an object"), registry.relations_of("task")));
+            [before, after].map(|registry| (&**registry.object(object).expect("an object"), registry.relations_of(object)));
         NamesSince::changed(before, after, last_event)
     }
 
@@ -101,10 +101,10 @@ mod tests {
         let first = registry(&NamesSince::of_new_object(5), &[("pay", 1), ("title", 2)], &[]);
         // A field is renamed, and another one gets its name.
         let renamed = registry(&first.object("task").expect("an object").since, &[("wage", 1), ("title", 2)], &[]);
-        let since = changed(&first, &renamed, 10);
+        let since = changed("task", &first, &renamed, 10);
         let renamed = registry(&since, &[("wage", 1), ("title", 2)], &[]);
         let reused = registry(&since, &[("wage", 1), ("title", 2), ("pay", 3)], &[]);
-        let since = changed(&renamed, &reused, 20);
+        let since = changed("task", &renamed, &reused, 20);
         assert_eq!([since.object, since.of_field("1"), since.of_field("2"), since.of_field("3")], [5, 10, 0, 20]);
         let reused = registry(&since, &[("wage", 1), ("title", 2), ("pay", 3)], &[]);
         let columns = &reused.object("task").expect("an object").columns;
@@ -112,15 +112,18 @@ mod tests {
         assert_eq!(named[..4], [("id", 0), ("wage", 10), ("title", 0), ("pay", 20)]);
         // The numbers of dropped fields are forgotten.
         let dropped = registry(&since, &[("title", 2)], &[]);
-        assert_eq!(changed(&reused, &dropped, 30), NamesSince::of_new_object(5));
+        assert_eq!(changed("task", &reused, &dropped, 30), NamesSince::of_new_object(5));
     }
 
     #[test]
     fn a_relationship_that_is_made_again_counts_from_then() {
         let first = registry(&NamesSince::default(), &[], &[(1, "labels", "many_to_many"), (2, "first", "many_to_one")]);
         let next = registry(&NamesSince::default(), &[], &[(3, "labels", "many_to_many"), (4, "first", "many_to_one")]);
-        let since = changed(&first, &next, 7);
+        let since = changed("task", &first, &next, 7);
         assert_eq!(["r1", "r2", "r3", "r4"].map(|key| since.of_field(key)), [0, 0, 7, 7]);
+        // The other object has the links too, but not the foreign key.
+        let of_label = changed("label", &first, &next, 7);
+        assert_eq!(["r1", "r2", "r3", "r4"].map(|key| of_label.of_field(key)), [0, 0, 7, 0]);
         let relation = next.relation("task", "labels").expect("a relation");
         assert_eq!((since.of_links(relation), NamesSince::default().of_links(relation)), (7, 0));
         let columns = registry(&since, &[], &[(4, "first", "many_to_one")]).object("task").expect("an object").columns.clone();

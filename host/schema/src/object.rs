@@ -217,7 +217,8 @@ impl Object {
         for groups in [&mut definition.constraints.unique_together, &mut definition.indexes] {
             groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
         }
-        let since = self.since.clone();
+        // Nobody asks a part of an object since when it has its name, and its columns have their own numbers.
+        let since = NamesSince::default();
         Object { id: self.id, revision: self.revision, definition, keys, since, columns, is_partial: false, by_name }
     }
 

@@ -8,7 +8,8 @@
 //!
 //! Images have the names of their time, but rights on fields belong to the numbers of the catalogue. So the catalogue has the last
 //! event before each name ([`NamesSince`]). In images up to this event, the field counts as missing. Events from before the object
-//! was created are not shown. None of this applies to readers who may read every field of every record.
+//! was created are not shown. None of this applies to readers who may read a record with all its fields because they read every
+//! record or created this one. They see its older events whole.
 //!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
@@ -342,7 +343,8 @@ impl<'a> Onlooker<'a> {
                         let known = app.known_to(caller, registry);
                         let key: Option<String> = member(payload, "relationship");
                         let relation = key.and_then(|key| known.relation(object.name(), &key).cloned());
-                        // An earlier relationship may have had this key. Those of an earlier object are gone with it.
+                        // An earlier relationship may have had this key. Relationships of an earlier object were dropped with it,
+                        // so this number is higher than theirs.
                         let relation = relation.filter(|relation| event.seq > object.since.of_links(relation));
                         let Some(relation) = relation else { return Ok(None) };
                         seen.rows_with_links(relation.shape)
