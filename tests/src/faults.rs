@@ -119,3 +119,8 @@ fn the_faults_in_blocks_fit_the_code() {
     let faults = fitting(include_str!("../faults/blocks.txt"));
     assert!(faults.len() >= INSTANCE_FAULTS_MIN, "{}", faults.len());
 }
+
+#[test]
+fn the_faults_in_reads_fit_the_code() {
+    assert!(!fitting(include_str!("../faults/reads.txt")).is_empty());
+}

@@ -199,8 +199,8 @@ impl Connection {
         }
     }
 
-    /// Says that a read runs one more statement and then no other one. On SQLite, it then runs without a transaction if none has
-    /// begun. After it, every further statement fails. Elsewhere this does nothing.
+    /// Says that a read runs one more statement and then no other one. On SQLite, if no statement has run yet, it then needs no
+    /// transaction, and every statement after it fails. Otherwise this does nothing.
     pub fn ends_with_next(&mut self) {
         if self.read == ReadStep::Before {
             self.read = ReadStep::BeforeOnly;
@@ -212,8 +212,9 @@ impl Connection {
         match self.read {
             ReadStep::Elsewhere | ReadStep::Begun => {}
             ReadStep::Before => {
-                self.batch("BEGIN")?;
+                // If it cannot begin, it cannot end either, and the connection is not used again.
                 self.read = ReadStep::Begun;
+                self.batch("BEGIN")?;
             }
             ReadStep::BeforeOnly => self.read = ReadStep::AfterOnly,
             ReadStep::AfterOnly => return Err(DbError::Other("a read goes on after its last statement".into())),

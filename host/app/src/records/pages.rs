@@ -124,8 +124,8 @@ impl Between {
 
 /// Whether reading a list needs several statements.
 ///
-/// A page that skips all rows has no total in its rows. Postgres then reads it again in one snapshot, because this is seldom
-/// needed. On SQLite, a read of such a page always has one snapshot.
+/// If the offset skips all rows, no row has the total. Postgres then reads the page again in one snapshot, because this is seldom.
+/// On SQLite, a page with an offset is read in one transaction from the start.
 pub(crate) fn needs_several_statements(plan: &ListPlan, window: Option<&Window>, dialect: Dialect) -> bool {
     let may_lack_total = dialect == Dialect::Sqlite && plan.paging.offset > 0;
     let counts = plan.with_count && (may_lack_total || !plan.counts_with_page(dialect));

@@ -45,7 +45,7 @@ pub struct ListAnswer {
     pub warnings: Vec<String>,
 }
 
-/// A page with more bytes keeps no spare memory.
+/// A longer page keeps no spare memory.
 const LARGE_BYTES: usize = 64 * 1024;
 
 impl ListAnswer {
@@ -63,7 +63,7 @@ impl ListAnswer {
         write_warnings(&mut json, &self.warnings);
         json.push(b'}');
         // A client may take long to read it.
-        if json.len() > LARGE_BYTES {
+        if json.len() > LARGE_BYTES || json.capacity() > 2 * json.len() {
             json.shrink_to_fit();
         }
         json

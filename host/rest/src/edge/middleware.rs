@@ -192,7 +192,7 @@ impl Arrived {
     }
 }
 
-/// Whether the log may show a line for each request. It certainly does not if its level is above that of the line.
+/// Whether the log may show a line for each request. It does not if it shows only warnings or errors.
 fn may_log(state: &AppState) -> bool {
     state.settings.log_requests && Level::INFO <= LevelFilter::current()
 }
@@ -295,7 +295,8 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
         return Ok(());
     }
     let hosts = &state.settings.hosts;
-    let host = match hosts.usual(request.uri(), headers) {
+    let usual = hosts.usual(request.uri(), headers);
+    let host = match usual {
         Some(host) => Cow::Borrowed(host),
         None => Cow::Owned(NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?),
     };
@@ -303,7 +304,7 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     if is_probe(path) {
         return Ok(());
     }
-    if matches!(host, Cow::Owned(_)) {
+    if usual.is_none() {
         hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
     }
     check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
