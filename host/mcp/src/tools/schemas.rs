@@ -79,7 +79,8 @@ pub(super) fn search() -> Value {
 pub(super) fn filters() -> Value {
     // The schema names no aliases, but they are accepted too.
     let value = format!(
-        "{} take a list, or text separated by commas. {} ignore the value.",
+        "{} take a list, or text separated by commas. Only a list can have null among others; in such a text, `null` is a text. \
+         {} ignore the value.",
         Operand::List.operators(),
         Operand::Nothing.operators()
     );
