@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
-const { givesSomething, isLimited, normal, reachOf, refusalIn, refusedAt, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
+const { givesSomething, isLimited, normal, reachOf, refusalIn, refusedAt, savedActions, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
 const { allows, allowsRecords } = await bundled("api/session.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
@@ -59,6 +59,17 @@ test("what is sent has every condition and list, in its order, without `broken`"
   assert.deepEqual(normal([{ ...plain, fields: { read: null } }]), [plain]);
   assert.deepEqual(normal(normal([assigned, plain])), normal([plain, assigned]));
   assert.deepEqual(normal([{ check: checked.check, actions: ["create"], resource: "task", where: null }]), [checked]);
+});
+
+test("of a limited grant on users, the actions that the server refuses are not saved", () => {
+  const saved = (grant) => savedActions({ resource: "users", actions: ["read", "update", "delete"], ...grant });
+  for (const clause of [{ where: { name: "Ann" } }, { check: {} }]) assert.deepEqual(saved(clause), ["read"]);
+  // A list matters to the actions that need it.
+  assert.deepEqual(saved({ fields: { read: ["name"] } }), ["read", "update", "delete"]);
+  assert.deepEqual(saved({ fields: { write: ["name"] } }), ["read", "delete"]);
+  assert.deepEqual(saved({ actions: ["manage"], fields: { read: ["name"] } }), []);
+  assert.deepEqual([saved({ rowPolicy: "own" }), saved({ where: null, check: null, fields: { read: { except: [] } } })].map((kept) => kept.length), [3, 3]);
+  assert.deepEqual(savedActions(assigned), ["update", "delete"]);
 });
 
 test("a condition is no reach of the grid, and gives some rows of its actions", () => {

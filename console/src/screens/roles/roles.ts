@@ -5,6 +5,7 @@ import { isApiError } from "../../api/errors";
 import { limits, limitsFields } from "../../api/field-lists";
 import { sameJson } from "../../api/json";
 import type { Action, EffectiveRights, Grant } from "../../api/types";
+import { USERS } from "../../api/users-object";
 
 export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
 
@@ -94,6 +95,13 @@ export const effectiveQuery = (id: string) =>
 
 /** Whether a grant has conditions or lists of fields. The grid does not change such a grant, and does not merge it with others. */
 export const isLimited = ({ where, check, fields }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null || limits(fields) !== undefined;
+
+/**
+ * The actions of a limited grant that the server saves. On `users`, it refuses every action except `read` if a condition, or a list of
+ * fields that matters to the action, limits it. Roles of an earlier version can have such grants.
+ */
+export const savedActions = (grant: Grant): Action[] =>
+  grant.actions.filter((action) => action === "read" || grant.resource !== USERS || !((grant.where ?? null) !== null || (grant.check ?? null) !== null || limitsFields(grant, action)));
 
 /** The rows for which the grants without conditions and lists of fields give an action: all, own, or none. */
 export const reachOf = (grants: Grant[], resource: string, action: Action): PlainReach => {

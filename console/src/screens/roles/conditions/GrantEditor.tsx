@@ -21,7 +21,7 @@ import { type ConditionDraft, useConditionDraft } from "../../records/filters/us
 import { type TitleOf, wordsOfAll } from "../../records/filters/words";
 import { FieldGrid } from "../fields/FieldGrid";
 import { printGrid, readGrid, rowsOf } from "../fields/fields";
-import { ACTIONS, type Refusal, sent } from "../roles";
+import { ACTIONS, type Refusal, savedActions, sent } from "../roles";
 import { partsOfClause } from "./useNames";
 import { submits } from "../../../components/submits";
 import classes from "./Conditions.module.css";
@@ -30,7 +30,8 @@ const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text 
 
 /**
  * The actions that a grant with conditions or fields can have. As records, users can only be read. Other rights on accounts have no
- * conditions and are set in the table, but actions that this grant already has are kept.
+ * conditions and are set in the table, but actions that this grant already has are offered. `savedActions` leaves out those that the
+ * server refuses.
  */
 const actionsOn = (resource: string, grant: Grant | undefined): readonly Action[] => (resource === USERS ? ACTIONS.filter((action) => action === "read" || (grant?.resource === USERS && grant.actions.includes(action))) : ACTIONS);
 
@@ -115,7 +116,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
             isNew={grant === undefined}
             missing={actions.length === 0 ? "Choose an action." : undefined}
             onTyped={setClauseTyped}
-            onApply={(limits) => onApply(sent({ resource, actions: [...actions], ...(isOwn ? { rowPolicy: "own" } : {}), ...limits }))}
+            onApply={(made) => onApply(sent({ ...made, ...(isOwn ? { rowPolicy: "own" } : {}) }))}
           />
         )}
       </div>
@@ -136,7 +137,8 @@ interface ClausesProps {
   missing: string | undefined;
   /** Called with whether the conditions and fields differ from those of the grant. */
   onTyped: (isTyped: boolean) => void;
-  onApply: (limits: Pick<Grant, "where" | "check" | "fields">) => void;
+  /** Called with the grant, which has no row policy yet. */
+  onApply: (made: Grant) => void;
 }
 
 function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew, missing, onTyped, onApply }: ClausesProps) {
@@ -154,9 +156,13 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   const sides = sidesOf(actions);
   const [wasTried, setTried] = useState(false);
   // An empty condition on rows is left out. An empty check is kept, because it allows any result of a write.
-  const given = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined, fields: printGrid(grid, rows, sides) };
+  const clauses = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined };
+  const saved = savedActions({ resource, actions: [...actions], ...clauses, fields: printGrid(grid, rows, sides) });
+  const left = actions.filter((action) => !saved.includes(action));
+  // A list that only the left out actions need is left out too.
+  const given = { resource, actions: saved, ...clauses, fields: printGrid(grid, rows, sidesOf(saved)) };
   const isWhole = where.json !== undefined && (!isChecked || check.json !== undefined);
-  const problem = missing ?? (!isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined && given.fields === undefined ? "Add a condition, or choose fields. A grant without either is set in the table." : undefined);
+  const problem = missing ?? (saved.length === 0 ? "Choose the action read." : !isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined && given.fields === undefined ? "Add a condition, or choose fields. A grant without either is set in the table." : undefined);
   const apply = () => {
     setTried(true);
     where.check();
@@ -195,6 +201,11 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
       {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where"))}
       <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
       {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check"))}
+      {left.length > 0 && (
+        <p role="status">
+          <Ticked text={`On \`users\`, conditions and lists of fields work for reading only. The server refuses other actions that they limit, so these are left out on save: ${left.map((action) => `\`${action}\``).join(", ")}. The table gives them without conditions.`} />
+        </p>
+      )}
       {sides.length > 0 && <FieldGrid label={`Fields of ${resource}`} state={grid} onChange={setGrid} rows={rows} sides={sides} actions={actions} error={refused("fields")} />}
       <div className={classes.foot}>
         <span className={classes.note} role="status" data-missing={(wasTried && problem !== undefined) || undefined}>
