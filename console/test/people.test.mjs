@@ -38,6 +38,11 @@ test("a user without a name is called by the address, and a guest is a guest", (
   assert.deepEqual([calledOf({ ...user, name: "Ina" }), calledOf(user), calledOf({ ...user, isAnonymous: true })], ["Ina", "ina@example.com", "this guest"]);
 });
 
+test("a user is called by what this person may read of them", () => {
+  const called = [{}, { name: null, email: null }, { name: null, email: "ina@example.com" }, { name: "Ina", email: null }].map(calledOf);
+  assert.deepEqual(called, ["this user", "this user", "ina@example.com", "Ina"]);
+});
+
 test("roles that everybody has are not given", () => {
   assert.deepEqual(["admin", "public", "anonymous", "writers"].filter((name) => canBeGiven({ name })), ["admin", "writers"]);
 });

@@ -13,9 +13,7 @@ export type GrantFields = NonNullable<Grant["fields"]>;
 export type FieldList = NonNullable<GrantFields["read"]>;
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
-/** The screens of users are for people who may read all members of a user (`allows` in session.ts). */
-export type User = Schemas["SvcManagedUser"];
-/** A user of whom the caller may read some members only. */
+/** A user with the members that the caller may read. */
 export type SeenUser = Schemas["SvcSeenUser"];
 export type PasswordLink = Schemas["SvcPasswordLink"];
 /** What the lists of one's own sessions and of another user's sessions both say. */

@@ -168,7 +168,7 @@ export function RoleScreen() {
                 {users.data.data.map((user) => (
                   <li key={user.id}>
                     <Link to="/users" search={{ open: user.id }} dir="auto">
-                      {user.name || (user.isAnonymous ? "guest" : "no name")}
+                      {user.name || (user.isAnonymous ? "guest" : user.name === "" ? "no name" : "–")}
                     </Link>
                     <bdi className="dim">{user.email}</bdi>
                   </li>

@@ -2,12 +2,12 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import type { ApiError } from "../../api/errors";
 import { Ticked } from "../../components/Ticked";
-import type { User } from "../../api/types";
+import type { SeenUser } from "../../api/types";
 import { UserSelect } from "./UserSelect";
 import classes from "../../components/Details.module.css";
 
 /** Shown before the deletion of a user who made keys, webhooks, tasks or blocks. Another user takes these over, or they are suspended. */
-export function HandOver({ error, user, isPending, onChoose }: { error: ApiError; user: User; isPending: boolean; onChoose: (query: { handOverTo?: string; suspend?: boolean }) => void }) {
+export function HandOver({ error, user, isPending, onChoose }: { error: ApiError; user: SeenUser; isPending: boolean; onChoose: (query: { handOverTo?: string; suspend?: boolean }) => void }) {
   const [to, setTo] = useState<string | null>(null);
   return (
     <section className={classes.handOver} role="alert">

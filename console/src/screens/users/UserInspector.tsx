@@ -6,7 +6,7 @@ import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { useRecordShape } from "../../api/record-shape";
 import { useCan, useMe, usePermissions } from "../../api/session";
-import type { User } from "../../api/types";
+import type { SeenUser } from "../../api/types";
 import { USERS } from "../../api/users-object";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -24,8 +24,11 @@ import { PasswordLink } from "./PasswordLink";
 import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** One account: its roles, its sessions, and the actions of an administrator. */
-export function UserInspector({ id, known, ...pane }: { id: string; known: User | undefined } & PaneActions) {
+/**
+ * One account: its roles, its sessions, and the actions of an administrator. For a user of whom this person may read some members only,
+ * what depends on the others is left out.
+ */
+export function UserInspector({ id, known, ...pane }: { id: string; known: SeenUser | undefined } & PaneActions) {
   const cache = useQueryClient();
   const me = useMe();
   const query = useQuery({ ...userQuery(id), ...(known === undefined ? {} : { placeholderData: known }) });
@@ -58,12 +61,12 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
   const error = ban.error ?? reset.error ?? (ownsThings === undefined ? remove.error : null);
   return (
     <Inspector
-      title={user === undefined ? "User" : user.name || (user.isAnonymous ? "Guest" : user.email)}
+      title={user?.name || (user?.isAnonymous ? "Guest" : user?.email) || "User"}
       {...pane}
       footer={
         user !== undefined && (
           <>
-            {canUpdate && !user.isAnonymous && (
+            {canUpdate && user.isAnonymous === false && (
               <Button
                 variant="default"
                 loading={reset.isPending}
@@ -75,7 +78,7 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
                 Reset password
               </Button>
             )}
-            {canUpdate && !isMyself && (
+            {canUpdate && !isMyself && user.banned !== undefined && (
               <Button
                 variant="default"
                 loading={ban.isPending}
@@ -109,11 +112,11 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
       ) : (
         <div className={classes.body}>
           {error !== null && <ErrorNotice error={error} />}
-          {reset.data !== undefined && <PasswordLink key={reset.data.link} link={reset.data} email={user.email} />}
+          {reset.data !== undefined && <PasswordLink key={reset.data.link} link={reset.data} email={user.email ?? calledOf(user)} />}
           {ownsThings !== undefined && <HandOver error={ownsThings} user={user} isPending={remove.isPending} onChoose={(query) => remove.mutate(query)} />}
           <FactList
             facts={{
-              Email: <bdi>{user.email}</bdi>,
+              Email: <Shown text={user.email} />,
               State: (
                 <>
                   <UserState user={user} />
@@ -122,18 +125,29 @@ export function UserInspector({ id, known, ...pane }: { id: string; known: User 
               ),
               Id: <Id id={user.id} />,
               Created: <Time at={user.createdAt} exact />,
+              Roles: user.roles === undefined && <Shown text={undefined} />,
               Records: isReferredTo && <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>What refers to this user</Link>,
             }}
           />
-          <Roles user={user} canUpdate={canUpdate} />
-          <Sessions user={user} canUpdate={canUpdate} />
+          {user.roles !== undefined && (
+            <>
+              <Roles id={user.id} roles={user.roles} canUpdate={canUpdate} />
+              <Sessions user={user} canUpdate={canUpdate} />
+            </>
+          )}
         </div>
       )}
     </Inspector>
   );
 }
 
-export function UserState({ user: { banned, isAnonymous } }: { user: User }) {
+/** A text of a user, or a dash if this person may not read it. */
+export function Shown({ text }: { text: string | null | undefined }) {
+  return (text ?? null) === null ? <span className="dim">–</span> : <bdi>{text}</bdi>;
+}
+
+export function UserState({ user: { banned, isAnonymous } }: { user: SeenUser }) {
+  if (banned === undefined) return <Shown text={undefined} />;
   return (
     <StatusBadge tone={banned ? "bad" : isAnonymous ? "off" : "ok"} plain>
       {banned ? "banned" : isAnonymous ? "guest" : "active"}
@@ -141,19 +155,19 @@ export function UserState({ user: { banned, isAnonymous } }: { user: User }) {
   );
 }
 
-function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
+function Roles({ id: user, roles: ofUser, canUpdate }: { id: string; roles: NonNullable<SeenUser["roles"]>; canUpdate: boolean }) {
   const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
   const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
   const [chosen, setChosen] = useState<string | null>(null);
   const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
   const give = useMutation({
-    mutationFn: (roleId: string) => api.POST("/api/v1/users/{id}/roles", { params: { path: { id: user.id } }, body: { roleId } }),
+    mutationFn: (roleId: string) => api.POST("/api/v1/users/{id}/roles", { params: { path: { id: user } }, body: { roleId } }),
     onSuccess: () => setChosen(null),
     onSettled: refresh,
   });
-  const take = useMutation({ mutationFn: (role: string) => api.DELETE("/api/v1/users/{id}/roles/{role}", { params: { path: { id: user.id, role } } }), onSettled: refresh });
-  const given = new Set(user.roles.map(({ id }) => id));
+  const take = useMutation({ mutationFn: (role: string) => api.DELETE("/api/v1/users/{id}/roles/{role}", { params: { path: { id: user, role } } }), onSettled: refresh });
+  const given = new Set(ofUser.map(({ id }) => id));
   const others = roles?.filter(({ id, name }) => !given.has(id) && canBeGiven({ name })) ?? [];
   const error = give.error ?? take.error;
   return (
@@ -161,7 +175,7 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
       <h3 className={classes.head}>Roles</h3>
       {error !== null && <ErrorNotice error={error} />}
       <ul className={classes.list}>
-        {user.roles.map(({ id, name }) => (
+        {ofUser.map(({ id, name }) => (
           <li key={id}>
             {readsRoles ? (
               <Link to="/roles/$role" params={{ role: id }} dir="auto">
@@ -177,7 +191,7 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
             )}
           </li>
         ))}
-        {user.roles.length === 0 && <li className="dim">None: only what everybody may do.</li>}
+        {ofUser.length === 0 && <li className="dim">None: only what everybody may do.</li>}
       </ul>
       {canUpdate && others.length > 0 && (
         <div className={classes.give}>
@@ -191,7 +205,7 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   );
 }
 
-function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
+function Sessions({ user, canUpdate }: { user: SeenUser; canUpdate: boolean }) {
   const cache = useQueryClient();
   const { id } = user;
   const query = useQuery({

@@ -25,7 +25,7 @@ export function UserSelect({ value, without, ...rest }: UserSelectProps) {
       searchable
       value={value}
       onSearchChange={setTyped}
-      data={all.map(({ id, name, email }) => ({ value: id, label: [name, email].filter(Boolean).join(" · ") }))}
+      data={all.map(({ id, name, email }) => ({ value: id, label: [name, email].filter(Boolean).join(" · ") || id }))}
       // The server has already searched, so the select must not filter its results by their label.
       filter={({ options }) => options}
     />

@@ -6,7 +6,7 @@ import { useCallback } from "react";
 import { address } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
-import type { User } from "../../api/types";
+import type { SeenUser } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable, NotLoaded } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -16,11 +16,11 @@ import { Page } from "../../components/Page";
 import { SettledInput } from "../../components/SettledInput";
 import { Time } from "../../components/Time";
 import { NewUser } from "./NewUser";
-import { UserInspector, UserState } from "./UserInspector";
+import { Shown, UserInspector, UserState } from "./UserInspector";
 import { PAGE, rolesQuery, usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** All accounts, with their roles. */
+/** All accounts, with their roles. A dash stands for what this person may not read. */
 export function UsersScreen() {
   const { q, role, page = 1, open, new: creating } = useSearch({ from: "/users" });
   const navigate = useNavigate({ from: "/users" });
@@ -109,20 +109,20 @@ export function UsersScreen() {
   );
 }
 
-const COLUMNS: Column<User>[] = [
+const COLUMNS: Column<SeenUser>[] = [
   {
     id: "name",
     header: "Name",
     width: 220,
     cell: ({ name, isAnonymous }) => (
       <span className={classes.person}>
-        <Initials name={name} />
-        {name === "" ? <span className="dim">{isAnonymous ? "guest" : "no name"}</span> : <bdi>{name}</bdi>}
+        <Initials name={name ?? ""} />
+        {name === "" ? <span className="dim">{isAnonymous ? "guest" : "no name"}</span> : <Shown text={name} />}
       </span>
     ),
   },
-  { id: "email", header: "Email", width: 260, cell: ({ email }) => <bdi>{email}</bdi> },
-  { id: "roles", header: "Roles", width: 240, cell: ({ roles }) => (roles.length === 0 ? <span className="dim">none</span> : <bdi>{roles.map(({ name }) => name).join(", ")}</bdi>) },
+  { id: "email", header: "Email", width: 260, cell: ({ email }) => <Shown text={email} /> },
+  { id: "roles", header: "Roles", width: 240, cell: ({ roles }) => (roles?.length === 0 ? <span className="dim">none</span> : <Shown text={roles?.map(({ name }) => name).join(", ")} />) },
   { id: "state", header: "State", width: 120, cell: (user) => <UserState user={user} /> },
   { id: "created", header: "Created", width: 130, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf, ok } from "../../api/client";
 import { every } from "../../api/poll";
-import type { Role, SeenUser, User } from "../../api/types";
+import type { Role, SeenUser } from "../../api/types";
 
 /** The maximum number of sessions of one user. `PAGE` is the number of users on a page. */
 export const SESSIONS_MAX = 100;
@@ -11,34 +11,17 @@ export const PAGE = 50;
 // Changes of roles and of users have no events, so the lists are polled.
 const refetchInterval = every(15_000);
 
-/** A user with an empty value for each member that the caller may not read. */
-const whole = ({ name, email, image = null, ...user }: SeenUser): User => ({
-  emailVerified: false,
-  isAnonymous: false,
-  createdAt: "",
-  updatedAt: "",
-  banned: false,
-  roles: [],
-  ...user,
-  name: name ?? "",
-  email: email ?? "",
-  image,
-});
-
 export const usersQuery = (filter: { search?: string | undefined; role?: string | undefined; page: number }) =>
   queryOptions({
     queryKey: ["users", "list", filter],
-    queryFn: async ({ signal }) => {
-      const page = await ok(api.GET("/api/v1/users", { params: { query: { ...filter, pageSize: PAGE } }, signal }));
-      return { ...page, data: page.data.map(whole) };
-    },
+    queryFn: ({ signal }) => ok(api.GET("/api/v1/users", { params: { query: { ...filter, pageSize: PAGE } }, signal })),
     refetchInterval,
   });
 
 export const userQuery = (id: string) =>
   queryOptions({
     queryKey: ["users", id],
-    queryFn: async ({ signal }) => whole(await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }))),
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal })),
     refetchInterval,
   });
 
@@ -52,5 +35,5 @@ export const rolesQuery = queryOptions({
 const GIVEN_BY_THE_SERVICE: readonly string[] = ["public", "anonymous"];
 export const canBeGiven = ({ name }: Pick<Role, "name">): boolean => !GIVEN_BY_THE_SERVICE.includes(name);
 
-/** The name of a user in a sentence. An account that somebody else made may have no name. */
-export const calledOf = ({ name, email, isAnonymous }: Pick<User, "name" | "email" | "isAnonymous">): string => name || (isAnonymous ? "this guest" : email);
+/** The name of a user in a sentence. An account that somebody else made may have no name, and the caller may not be able to read it. */
+export const calledOf = ({ name, email, isAnonymous }: Pick<SeenUser, "name" | "email" | "isAnonymous">): string => name || (isAnonymous ? "this guest" : email) || "this user";

@@ -96,7 +96,7 @@ function Answer({ role, body, readsUsers }: { role: string; body: ExplainBody; r
           <StatusBadge tone="bad">This record does not pass</StatusBadge>
         )}
       </p>
-      {data !== undefined ? <Reasons body={body} explanation={data} userName={user === undefined ? undefined : user.name || user.email} /> : error === null ? <SkeletonRows rows={6} columns={2} /> : <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      {data !== undefined ? <Reasons body={body} explanation={data} userName={user?.name || user?.email || undefined} /> : error === null ? <SkeletonRows rows={6} columns={2} /> : <ErrorNotice error={error} onRetry={() => void refetch()} />}
     </>
   );
 }
