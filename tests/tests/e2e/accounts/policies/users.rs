@@ -120,28 +120,36 @@ on_both_engines! {
             grant
         };
         give(&admin, &ann_id, "old", json!([of_users(json!(["read"]), &json!({ "where": { "name": "ben" } }))])).await;
-        let refused = |answer: &Answer, index: usize| {
+        let refused = |answer: &Answer, index: usize, part: &str| {
             let error = answer.expect_error(400, "invalid_request");
             let message = error["message"].as_str().unwrap();
-            assert!(message.starts_with(&format!("`permissions` at index {index}: on `users`")), "{message}");
+            assert!(message.starts_with(&format!("`permissions` at index {index}, `{part}`: On `users`")), "{message}");
             assert_eq!(error["field"], "permissions");
         };
-        for limit in [
-            json!({ "where": { "name": "ben" } }),
-            json!({ "check": { "name": "ben" } }),
-            json!({ "check": {} }),
-            json!({ "fields": { "write": ["name"] } }),
-            json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }),
+        let every = [json!(["update"]), json!(["create"]), json!(["read", "delete"]), json!(["manage"])];
+        let [update, create, delete, manage] = every.clone();
+        for (limit, part, refused_actions) in [
+            (json!({ "where": { "name": "ben" } }), "where", every.to_vec()),
+            (json!({ "where": { "name": "ben" }, "check": {}, "fields": { "read": ["name"] } }), "where", every.to_vec()),
+            (json!({ "check": { "name": "ben" } }), "check", every.to_vec()),
+            (json!({ "check": {}, "fields": { "read": ["name"] } }), "check", every.to_vec()),
+            (json!({ "fields": { "read": ["name"], "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
+            (json!({ "fields": { "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
+            (json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }), "fields", vec![manage.clone()]),
         ] {
-            for actions in [json!(["update"]), json!(["create"]), json!(["read", "delete"]), json!(["manage"])] {
+            for actions in refused_actions {
                 let grants = json!([{ "resource": "task", "actions": ["read"] }, of_users(actions, &limit)]);
-                refused(&admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": grants })).await, 1);
-                refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": grants })).await, 1);
+                refused(&admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": grants })).await, 1, part);
+                refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": grants })).await, 1, part);
             }
         }
-        // Lists of all fields are no limit.
+        // Lists of all fields are no limit. Other lists limit only the actions that they are for.
         let all = of_users(json!(["update"]), &json!({ "fields": { "write": { "except": [] } } }));
         give(&admin, &ben_id, "whole", json!([all])).await;
+        for (number, (actions, list)) in [(update, "read"), (create, "read"), (delete.clone(), "read"), (delete, "write")].into_iter().enumerate() {
+            let grant = of_users(actions, &json!({ "fields": { list: ["name"] } }));
+            role(&admin, &format!("listing{number}"), json!([grant])).await;
+        }
 
         // A role that was saved before this was refused keeps its grant, which gives nothing but read.
         let copy = server.sql("SELECT permissions FROM svc_roles WHERE name = 'old'").await[0][0].clone();
@@ -179,7 +187,7 @@ on_both_engines! {
         }
         // The grant cannot be saved again.
         let saved = admin.get("/api/v1/roles/old").await.data()["permissions"].clone();
-        refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": saved })).await, 0);
+        refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": saved })).await, 0, "where");
         // A grant for one's own account has no condition.
         give(&admin, &ann_id, "self", json!([of_users(json!(["read", "update"]), &json!({ "rowPolicy": "own" }))])).await;
         assert_eq!(ann.patch(&format!("/api/v1/users/{ann_id}"), json!({ "name": "Ann" })).await.status, 200);
