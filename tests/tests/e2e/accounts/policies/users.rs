@@ -135,7 +135,7 @@ on_both_engines! {
             (json!({ "check": {}, "fields": { "read": ["name"] } }), "check", every.to_vec()),
             (json!({ "fields": { "read": ["name"], "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
             (json!({ "fields": { "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
-            (json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }), "fields", vec![manage.clone()]),
+            (json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }), "fields", vec![manage]),
         ] {
             for actions in refused_actions {
                 let grants = json!([{ "resource": "task", "actions": ["read"] }, of_users(actions, &limit)]);
@@ -147,7 +147,7 @@ on_both_engines! {
         let all = of_users(json!(["update"]), &json!({ "fields": { "write": { "except": [] } } }));
         give(&admin, &ben_id, "whole", json!([all])).await;
         for (number, (actions, list)) in [(update, "read"), (create, "read"), (delete.clone(), "read"), (delete, "write")].into_iter().enumerate() {
-            let grant = of_users(actions, &json!({ "fields": { list: ["name"] } }));
+            let grant = of_users(actions, &json!({ "fields": { (list): ["name"] } }));
             role(&admin, &format!("listing{number}"), json!([grant])).await;
         }
 
@@ -194,6 +194,44 @@ on_both_engines! {
         ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(404, "not_found");
         assert_eq!((&rights("self").await["update"], explained("self", "update", &ann_id).await), (&json!("own"), json!(true)));
         assert_eq!(admin.get(&of_ben).await.data()["name"], "ben");
+    }
+
+    async fn changes_of_a_user_answer_what_the_caller_may_read(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        let of_ben = format!("/api/v1/users/{ben_id}");
+        role(&admin, "idle", json!([])).await;
+        // The list for reading does not limit what Ann changes.
+        give(&admin, &ann_id, "namer", json!([{ "resource": "users", "actions": ["read", "update", "delete"], "fields": { "read": ["name"] } }])).await;
+        assert_eq!(ann.get(&of_ben).await.data(), json!({ "id": ben_id, "name": "ben" }));
+        assert_eq!(ann.patch(&of_ben, json!({})).await.data(), json!({ "id": ben_id, "name": "ben" }));
+        assert_eq!(ann.patch(&of_ben, json!({ "name": "bo" })).await.data(), json!({ "id": ben_id, "name": "bo" }));
+        let roles = format!("{of_ben}/roles");
+        let idle = json!({ "roleId": "idle" });
+        assert_eq!(ann.post(&roles, idle.clone()).await.data(), json!({ "id": ben_id, "name": "bo" }));
+        // Dan reads no users, and Eve only herself.
+        let (dan, dan_id) = user(&admin, "dan", None).await;
+        let update = json!({ "resource": "users", "actions": ["update"] });
+        give(&admin, &dan_id, "blind", json!([update])).await;
+        let (eve, eve_id) = user(&admin, "eve", None).await;
+        give(&admin, &eve_id, "self", json!([update, { "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
+        for caller in [&dan, &eve] {
+            assert_eq!(caller.patch(&of_ben, json!({})).await.data(), json!({ "id": ben_id }));
+            assert_eq!(caller.post(&roles, idle.clone()).await.data(), json!({ "id": ben_id }));
+        }
+        let of_eve = format!("/api/v1/users/{eve_id}");
+        let whole = admin.get(&of_eve).await.data();
+        assert!(whole["roles"].is_array() && whole["email"].is_string(), "{whole}");
+        assert_eq!(eve.patch(&of_eve, json!({})).await.data(), whole);
+        assert_eq!(admin.patch(&of_eve, json!({})).await.data(), whole);
+        // A condition is looked at after the change.
+        let (fay, fay_id) = user(&admin, "fay", None).await;
+        give(&admin, &fay_id, "some", json!([update, { "resource": "users", "actions": ["read"], "where": { "name": "bea" } }])).await;
+        let seen = fay.patch(&of_ben, json!({ "name": "bea" })).await.data();
+        assert_eq!(seen, admin.get(&of_ben).await.data());
+        assert_eq!(seen["name"], "bea");
+        assert_eq!(fay.patch(&of_ben, json!({ "name": "ben" })).await.data(), json!({ "id": ben_id }));
+        assert_eq!(ann.delete(&of_ben).await.status, 204);
+        admin.get(&of_ben).await.expect_error(404, "not_found");
     }
 
     async fn relationships_lead_to_users(server: Server) {
