@@ -152,20 +152,33 @@ on_both_engines! {
         }
 
         // A role that was saved before this was refused keeps its grant, which gives nothing but read.
-        let copy = server.sql("SELECT permissions FROM svc_roles WHERE name = 'old'").await[0][0].clone();
-        let wide = copy.replace(r#""actions":["read"]"#, r#""actions":["create","read","update","delete"]"#);
-        assert_ne!(wide, copy);
-        let (token, ann_token) = (admin.token.clone(), ann.token.clone());
+        role(&admin, "mine", json!([of_users(json!(["read"]), &json!({ "where": { "id": "$user.id" } }))])).await;
+        let (gus, gus_id) = user(&admin, "gus", None).await;
+        give(&admin, &gus_id, "keys", json!([of_users(json!(["read", "update"]), &json!({})), { "resource": "api_keys", "actions": ["create"] }])).await;
+        let copy = server.sql("SELECT name, permissions FROM svc_roles WHERE name IN ('mine', 'old')").await;
+        let wide = |row: &[String]| {
+            let wide = row[1].replace(r#""actions":["read"]"#, r#""actions":["create","read","update","delete"]"#);
+            assert_ne!(wide, row[1]);
+            format!("UPDATE svc_roles SET permissions = '{wide}' WHERE name = '{}'", row[0])
+        };
+        let wide: Vec<String> = copy.iter().map(|row| wide(row)).collect();
+        assert_eq!(wide.len(), 2);
+        let tokens = [&admin, &ann, &gus].map(|caller| caller.token.clone());
         let mut server = server;
         server.kill();
-        server.sql(&format!("UPDATE svc_roles SET permissions = '{wide}' WHERE name = 'old'")).await;
+        for statement in wide {
+            server.sql(&statement).await;
+        }
         let server = server.restart().await;
-        let (admin, ann) = (server.with_token(token), server.with_token(ann_token));
+        let [admin, ann, gus] = tokens.map(|token| server.with_token(token));
         let of_ben = format!("/api/v1/users/{ben_id}");
         assert_eq!(ann.get(&of_ben).await.data()["name"], "ben");
         ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(403, "forbidden");
         ann.delete(&of_ben).await.expect_error(403, "forbidden");
         ann.post("/api/v1/users", json!({ "email": "eve@example.com" })).await.expect_error(403, "forbidden");
+        // Whoever makes a key for Ben needs only what the grants of its role give.
+        let keyed = gus.post("/api/v1/api-keys", json!({ "name": "of ben", "roleId": "mine", "userId": ben_id })).await;
+        assert_eq!(keyed.status, 201, "{}", keyed.text);
         // Nothing shows rights that the grant does not give.
         let rights = async |role: &str| {
             let shown = admin.get(&format!("/api/v1/roles/{role}/permissions")).await.data();
