@@ -19,10 +19,10 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// about the values of these fields.
 ///
 /// # Errors
-/// The error in a condition or in a list of fields, with its place. `invalid_request`, with the place, for a condition or a list of
-/// fields with which a grant cannot give one of its actions ([`Grant::can_give`]). `forbidden` for a condition on related records of an object, if the
-/// caller may not read every record of that object. `forbidden` also for a condition on records of which the caller may read
-/// none.
+/// The error in a condition or in a list of fields, with its place. `invalid_request`, with the place, for a condition or a list
+/// of fields with which a grant cannot give one of its actions ([`Grant::can_give`]). `forbidden` for a condition on related
+/// records of an object, if the caller may not read every record of that object. `forbidden` also for a condition on records of
+/// which the caller may read none.
 pub(crate) fn stored_grants(
     caller: &Caller,
     grant_context: &GrantContext<'_>,
