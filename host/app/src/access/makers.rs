@@ -26,9 +26,10 @@
 //!
 //! For 4 and 5 each kind implements [`ActsLater`](crate::state::acts_later::ActsLater) in its own file.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use blockbase_query::{Grant, Permissions, Variables};
+use blockbase_query::{Grant, GrantContext, Permissions, Variables};
 use blockbase_schema::{Code, Error, Hint, Result};
 use blockbase_store::{
     Connection, KeyHolder, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, ThingKind, UserRow,
@@ -226,12 +227,14 @@ impl App {
 
 /// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, its grants for own
 /// rows apply to that user's rows. So the caller needs these grants for all rows. The same goes for a condition that depends on
-/// the caller.
-pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
-    let given = grants(&role.permissions)?;
+/// the caller. What a grant of the role does not give, nobody needs.
+pub(crate) fn carried_by_role(grant_context: &GrantContext<'_>, role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
+    let stored = grants(&role.permissions)?;
+    // This comes first, because a grant without its conditions could give more.
+    let given = stored.iter().filter_map(|grant| grant_context.given_by(grant)).map(Cow::into_owned);
     Ok(match is_own {
-        true => given,
-        false => given.into_iter().map(Grant::for_all).collect(),
+        true => given.collect(),
+        false => given.map(Grant::for_all).collect(),
     })
 }
 

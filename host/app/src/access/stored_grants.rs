@@ -19,10 +19,10 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// about the values of these fields.
 ///
 /// # Errors
-/// The error in a condition or in a list of fields, with its place. `invalid_request` for an action that a grant with a condition
-/// or a list of fields cannot give ([`Grant::can_give`]). `forbidden` for a condition on related records of an object, if the
-/// caller may not read every record of that object. `forbidden` also for a condition on records of which the caller may read
-/// none.
+/// The error in a condition or in a list of fields, with its place. `invalid_request`, with the place, for a condition or a list
+/// of fields with which a grant cannot give one of its actions ([`Grant::can_give`]). `forbidden` for a condition on related
+/// records of an object, if the caller may not read every record of that object. `forbidden` also for a condition on records of
+/// which the caller may read none.
 pub(crate) fn stored_grants(
     caller: &Caller,
     grant_context: &GrantContext<'_>,
@@ -45,13 +45,19 @@ pub(crate) fn stored_grants(
             .map(|fields| fields.numbered(grant_context.registry, object_of(grant_context.registry, &grant.resource)?));
         let fields = fields.transpose().map_err(|error| at(error, "fields"))?.filter(|fields| !fields.are_all());
         let grant = Grant { rows: rows?, check: check?, fields, broken: false, ..grant };
-        match grant.actions.iter().all(|action| grant.can_give(*action)) {
-            true => Ok(grant),
-            false => Err(Error::invalid_request(format!(
-                "`{list}` at index {index}: on `{USERS}`, `where`, `check` and `fields` work with the action `read` only. Give the \
-                 other actions in a grant without them."
-            ))),
+        if grant.actions.iter().all(|action| grant.can_give(*action)) {
+            return Ok(grant);
         }
+        let limit = match (&grant.rows, &grant.check) {
+            (Some(_), _) => "where",
+            (None, Some(_)) => "check",
+            (None, None) => "fields",
+        };
+        let message = format!(
+            "On `{USERS}`, `where`, `check` and `fields` limit the action `read` only. Give the actions that they would limit in a \
+             grant without them."
+        );
+        Err(at(Error::invalid_request(message), limit))
     };
     let mut conditional: HashMap<&str, usize> = HashMap::new();
     for grant in grants.iter().filter(|grant| grant.is_conditional()) {

@@ -109,9 +109,10 @@ impl ActsLater for MadeApiKeys {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
-            let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
             let registry = app.registry_in(connection).await?;
-            caller.covers(&app.grant_context(&registry), &carried)
+            let grant_context = app.grant_context(&registry);
+            let is_own = caller.actor_id() == Some(holder.user.id.as_str());
+            caller.covers(&grant_context, &carried_by_role(&grant_context, &holder.role, is_own)?)
         })
     }
 
@@ -197,7 +198,8 @@ impl App {
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
                     let registry = app.registry_in(connection).await?;
-                    caller.covers(&app.grant_context(&registry), &carried_by_role(&role, is_own)?)?;
+                    let grant_context = app.grant_context(&registry);
+                    caller.covers(&grant_context, &carried_by_role(&grant_context, &role, is_own)?)?;
                     if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
                         let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");
                         return Err(Error::new(Code::Conflict, message));
@@ -246,9 +248,10 @@ impl App {
                         caller.require(Resource::Users, Action::Update)?;
                         app.require_rights_of_user(connection, &caller, &holder.user).await?;
                     }
-                    let carried = carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?;
                     let registry = app.registry_in(connection).await?;
-                    caller.covers(&app.grant_context(&registry), &carried)?;
+                    let grant_context = app.grant_context(&registry);
+                    let is_own = caller.actor_id() == Some(holder.user.id.as_str());
+                    caller.covers(&grant_context, &carried_by_role(&grant_context, &holder.role, is_own)?)?;
                     let chain = chain_of(connection, &maker).await?;
                     if chain.contains(&id) {
                         let message = "The key of this request has its rights from the key that it would adopt. Use a session.";

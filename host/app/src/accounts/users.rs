@@ -178,11 +178,16 @@ impl App {
     }
 
     /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; while it lasts, their keys are
-    /// invalid, and the things that they made are suspended.
+    /// invalid, and the things that they made are suspended. Returns what the caller may read of the user.
     ///
     /// # Errors
     /// `forbidden` if the user has rights that the caller lacks; `conflict` if it would ban the last admin.
-    pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
+    pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<SeenUserAnswer> {
+        let changed = self.update_whole_user(caller, id, changes).await?;
+        self.seen_after(caller, changed).await
+    }
+
+    async fn update_whole_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let name = changes.name.map(checked_name).transpose()?;
         let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
@@ -329,11 +334,16 @@ impl App {
         Ok(())
     }
 
-    /// Gives a user a role, if the caller has all rights of the role. Returns the user with their roles.
+    /// Gives a user a role, if the caller has all rights of the role. Returns what the caller may read of the user.
     ///
     /// # Errors
     /// `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
-    pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
+    pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<SeenUserAnswer> {
+        let changed = self.give_role_to_whole_user(caller, user_id, role).await?;
+        self.seen_after(caller, changed).await
+    }
+
+    async fn give_role_to_whole_user(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (auditor, app) = (self.auditor(caller), self.itself()?);
         let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());

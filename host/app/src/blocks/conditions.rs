@@ -147,20 +147,28 @@ impl App {
     /// The permissions that a stored version of a block asks for, with names.
     ///
     /// # Errors
-    /// `conflict` if a condition or a list of fields does not fit the schema any more.
+    /// `conflict` if a condition or a list of fields does not fit the schema any more, or if it is on a grant that cannot give one
+    /// of its actions ([`Grant::can_give`]). An earlier version of the server accepted such grants.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
-        match data.iter().find(|permission| permission.broken) {
-            None => Ok(data),
-            Some(broken) => {
-                let message = format!(
-                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that does not fit the \
-                     schema any more: it names something that no longer exists, or tests a field that has another type now. \
-                     Upgrade to a version that fits the schema.",
-                    stored.version, broken.resource
-                );
-                Err(Error::new(Code::Conflict, message))
-            }
+        if let Some(broken) = data.iter().find(|permission| permission.broken) {
+            let message = format!(
+                "Version {} asks for some records or fields of `{}` by a condition or a list of fields that does not fit the \
+                 schema any more: it names something that no longer exists, or tests a field that has another type now. \
+                 Upgrade to a version that fits the schema.",
+                stored.version, broken.resource
+            );
+            return Err(Error::new(Code::Conflict, message));
         }
+        let is_given = |grant: &Grant| grant.actions.iter().all(|action| grant.can_give(*action));
+        if let Some(refused) = grants(&data).iter().find(|grant| !is_given(grant)) {
+            let message = format!(
+                "Version {} asks for actions on `{}` together with a condition or a list of fields that may limit the action \
+                 `read` only. Upgrade to a version that asks for these actions without it.",
+                stored.version, refused.resource
+            );
+            return Err(Error::new(Code::Conflict, message));
+        }
+        Ok(data)
     }
 }

@@ -206,8 +206,9 @@ impl App {
     /// Makes the version before the present one active again. The present version is kept until the next upgrade.
     ///
     /// # Errors
-    /// `conflict` if there is no earlier version. `forbidden` if that version asks for rights that the caller lacks, or if somebody
-    /// else made the block and the caller's rights would cut it.
+    /// `conflict` if there is no earlier version, or if its permissions do not fit the schema or are refused now. `forbidden` if
+    /// that version asks for rights that the caller lacks, or if somebody else made the block and the caller's rights would cut
+    /// it.
     pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;

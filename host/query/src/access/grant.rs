@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::clause::Clause;
-use super::fields::Fields;
+use super::fields::{Fields, Listed};
 use super::policy::{Part, Policy};
 
 /// Which rows a grant covers.
@@ -66,9 +66,11 @@ impl Grant {
     }
 
     /// Whether the grant can give an action that it names. On `users`, conditions and lists of fields work for reading only: the
-    /// operations that change an account look neither at conditions nor at fields. So such a grant gives nothing else.
+    /// operations that change an account look neither at conditions nor at fields. So a grant with a condition gives nothing
+    /// else there, and a grant with lists of fields gives only the other actions that its lists do not limit.
     pub fn can_give(&self, action: Action) -> bool {
-        action == Action::Read || self.resource != USERS || !self.is_conditional()
+        let is_limited = || self.rows.is_some() || self.check.is_some() || !Listed::of(self.fields.as_ref()).on(action).are_all();
+        action == Action::Read || self.resource != USERS || !is_limited()
     }
 
     /// The grant that a giver needs in order to give this grant to somebody else. `own` and conditions that depend on the caller

@@ -424,7 +424,7 @@ mod tests {
     use blockbase_schema::Registry;
 
     use super::*;
-    use crate::access::{Clause, Owners, Shapes};
+    use crate::access::{Clause, Fields, Owners, Shapes};
 
     fn grant(resource: &str, actions: &[Action], row_policy: Option<RowPolicy>) -> Grant {
         Grant::new(resource, actions.to_vec(), row_policy)
@@ -673,6 +673,27 @@ mod tests {
         }
         let update = of_users(&[Action::Update]);
         assert_eq!(grant_context.given_by(&update), None);
+        // A list limits only the actions that it is for.
+        let fields = |json: &str| Some(serde_json::from_str::<Fields>(json).expect("lists of fields"));
+        let (read, write) = (fields(r#"{"read":[]}"#), fields(r#"{"write":[]}"#));
+        for (fields, action, gives) in [
+            (&read, Action::Create, true),
+            (&read, Action::Update, true),
+            (&read, Action::Delete, true),
+            (&read, Action::Manage, false),
+            (&write, Action::Create, false),
+            (&write, Action::Update, false),
+            (&write, Action::Delete, true),
+            (&write, Action::Manage, false),
+        ] {
+            let listing = Grant { fields: fields.clone(), ..grant("users", &[Action::Read, action], None) };
+            assert_eq!(listing.can_give(action), gives, "{listing:?}");
+            let held = Permissions::new(vec![listing.clone()], Some("u".into()));
+            let all = Some(Decision::Rows(Scope::All));
+            assert_eq!(held.decide("users", action), all.filter(|_| gives), "{listing:?}");
+            let given = grant_context.given_by(&listing).expect("a grant for reading");
+            assert_eq!(given.actions.contains(&action), gives, "{listing:?}");
+        }
         assert_eq!(Permissions::new(vec![update], None), Permissions::new(Vec::new(), None));
         // Without a condition, `own` means the caller's account.
         let own = Permissions::new(vec![grant("users", &[Action::Update], Some(RowPolicy::Own))], Some("u".into()));

@@ -182,6 +182,24 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/blocks/reach").await.data()["version"], "4.0.0");
     }
 
+    async fn no_rollback_leads_to_permissions_that_are_refused_by_now(server: Server) {
+        let admin = server.admin().await;
+        let some = json!([{ "resource": "users", "actions": ["read"], "where": { "name": "ann" } }]);
+        assert_eq!(installed(&admin, "", some.clone()).await.status, 201);
+        let upgraded = admin.install("?upgrade=true", version("1.1.0", some).await).await;
+        assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        // An earlier version of the server accepted more actions with a condition on users.
+        let stored = server.sql("SELECT manifest FROM svc_block_versions WHERE version = '1.0.0'").await[0][0].clone();
+        let wide = stored.replace(r#""resource":"users","actions":["read"]"#, r#""resource":"users","actions":["read","update"]"#);
+        assert_ne!(wide, stored);
+        server.sql(&format!("UPDATE svc_block_versions SET manifest = '{wide}' WHERE version = '1.0.0'")).await;
+        let refused = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().starts_with("Version 1.0.0 asks for actions on `users`"), "{refused}");
+        assert_eq!(admin.get("/api/v1/blocks/reach").await.data()["version"], "1.1.0");
+        server.sql(&format!("UPDATE svc_block_versions SET manifest = '{stored}' WHERE version = '1.0.0'")).await;
+        assert_eq!(admin.post("/api/v1/blocks/reach/rollback", json!({})).await.data()["version"], "1.0.0");
+    }
+
     async fn nobody_consents_to_names_that_mean_other_fields_by_then(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
@@ -663,7 +681,8 @@ on_both_engines! {
             (json!([{ "resource": "*", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "webhooks", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["nothing"] } }]), "invalid_block", 400),
-            (json!([{ "resource": "users", "actions": ["read", "update"], "fields": { "read": ["name"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "users", "actions": ["read", "update"], "fields": { "write": ["name"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "users", "actions": ["update"], "where": { "name": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 400),
             (Value::Array(vec![ask(json!({ "title": "a" }))[0].clone(); 21]), "invalid_block", 400),
         ] {

@@ -439,7 +439,7 @@ on_sqlite_first! {
         // The reader sees two members of each user, and with the second role also all members of themselves.
         let grants = [json!({ "fields": { "read": ["name"] } }), json!({ "rowPolicy": "own" })];
         for (number, (mut grant, of_admin)) in grants.into_iter().zip([2, 4]).enumerate() {
-            grant.as_object_mut().unwrap().extend(json!({ "resource": "users", "actions": ["read"] }).as_object().unwrap().clone());
+            grant.as_object_mut().unwrap().extend(json!({ "resource": "users", "actions": ["read", "update"] }).as_object().unwrap().clone());
             let made = admin.post("/api/v1/roles", json!({ "name": format!("part{number}"), "permissions": [grant] })).await;
             assert_eq!(made.status, 201, "{}", made.text);
             let given = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": made.data()["id"] })).await;
@@ -454,6 +454,9 @@ on_sqlite_first! {
             };
             let of_reader = if number == 0 { 2 } else { members("SvcSeenUser").len() };
             assert_eq!((one(&admin_id).await, one(&id).await), (of_admin, of_reader));
+            let changed = reader.patch(&format!("/api/v1/users/{id}"), json!({})).await;
+            assert_described(&document, "patch", "/api/v1/users/{id}", &changed);
+            assert_eq!(changed.data().as_object().unwrap().len(), of_reader, "{}", changed.text);
         }
     }
 }

@@ -150,6 +150,31 @@ impl App {
         shown.into_iter().next().ok_or_else(missing)
     }
 
+    /// A user who has just been changed, with the members that the caller may read. A caller who may not read the user gets the
+    /// `id` alone. So does a caller for whom the user cannot be read again, because an error would suggest that nothing changed.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub(super) async fn seen_after(&self, caller: &Caller, changed: ManagedUserAnswer) -> Result<SeenUserAnswer> {
+        let id = changed.user.id().to_owned();
+        let seen = match access_to_whole(caller) {
+            Ok(Some(access)) if access.only().is_none_or(|only| only == id) => Ok(SeenUserAnswer::Whole(Box::new(changed))),
+            Ok(Some(_)) => Err(Error::not_found("user")),
+            Ok(None) => self.some_user(caller, &id).await,
+            Err(error) => Err(error),
+        };
+        match seen {
+            Ok(seen) => Ok(seen),
+            Err(error) => {
+                if !matches!(error.code, Code::NotFound | Code::Forbidden | Code::Unauthorized) {
+                    tracing::warn!(error = %error, "a changed user is answered with the id alone");
+                }
+                let alone = RawValue::from_string(json!({ "id": id }).to_string()).map_err(Error::internal)?;
+                Ok(SeenUserAnswer::Members(alone))
+            }
+        }
+    }
+
     /// The object `users`, and the scope of those users of whom the caller may see all members.
     fn full_users(&self, caller: &Caller) -> Result<(Arc<Object>, Scope)> {
         let registry = self.registry();

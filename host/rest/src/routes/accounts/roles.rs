@@ -144,7 +144,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     let create = operation("create", "Make a role")
         .describe(
             "The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are \
-            1000 roles already. On `users`, a grant with conditions or fields may name the action `read` only.",
+            1000 roles already. On `users`, conditions and fields may limit the action `read` only: otherwise the response is 400.",
         )
         .json_body(schema("SvcNewRole"))
         .problems(&[409])

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error, Resource};
 use blockbase_app::{
-    InvitationAnswer, ManagedUserAnswer, NewUser, OnDeletion, PasswordLinkAnswer, ROLES_OF_USER_MAX, SESSIONS_OF_USER_MAX,
-    SeenUserAnswer, USER_NAME_CHARS_MAX, UserChanges, UserSearch, UserSessionAnswer,
+    InvitationAnswer, NewUser, OnDeletion, PasswordLinkAnswer, ROLES_OF_USER_MAX, SESSIONS_OF_USER_MAX, SeenUserAnswer,
+    USER_NAME_CHARS_MAX, UserChanges, UserSearch, UserSessionAnswer,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -268,12 +268,13 @@ pub(crate) fn describe(paths: &mut Paths) {
     let update = operation("update", "Change or ban a user")
         .describe(
             "The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. \
-            Things that a banned user made are suspended.",
+            Things that a banned user made are suspended. The answer has the members of the user that the caller may read, or the \
+            `id` alone if the caller may not read the user.",
         )
         .parameter(user())
         .json_body(body_of::<UserBody>())
         .problems(&[404, 409])
-        .answers_data(200, "The user as they are now.", of::<ManagedUserAnswer>());
+        .answers_data(200, "The user as they are now.", of::<SeenUserAnswer>());
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a user")
         .describe(
@@ -342,12 +343,13 @@ pub(crate) fn describe(paths: &mut Paths) {
     let give = operation("giveRole", "Give a user a role")
         .describe(format!(
             "Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if \
-            the user has {ROLES_OF_USER_MAX} roles already.",
+            the user has {ROLES_OF_USER_MAX} roles already. The answer has the members of the user that the caller may read, or the \
+            `id` alone if the caller may not read the user.",
         ))
         .parameter(user())
         .json_body(body_of::<RoleBody>())
         .problems(&[404, 409])
-        .answers_data(200, "The user with their roles.", of::<ManagedUserAnswer>());
+        .answers_data(200, "The user with their roles.", of::<SeenUserAnswer>());
     paths.add("post", "/api/v1/users/{id}/roles", give);
     let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
     let take = operation("takeRole", "Take a role away from a user")

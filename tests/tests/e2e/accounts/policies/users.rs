@@ -120,44 +120,65 @@ on_both_engines! {
             grant
         };
         give(&admin, &ann_id, "old", json!([of_users(json!(["read"]), &json!({ "where": { "name": "ben" } }))])).await;
-        let refused = |answer: &Answer, index: usize| {
+        let refused = |answer: &Answer, index: usize, part: &str| {
             let error = answer.expect_error(400, "invalid_request");
             let message = error["message"].as_str().unwrap();
-            assert!(message.starts_with(&format!("`permissions` at index {index}: on `users`")), "{message}");
+            assert!(message.starts_with(&format!("`permissions` at index {index}, `{part}`: On `users`")), "{message}");
             assert_eq!(error["field"], "permissions");
         };
-        for limit in [
-            json!({ "where": { "name": "ben" } }),
-            json!({ "check": { "name": "ben" } }),
-            json!({ "check": {} }),
-            json!({ "fields": { "write": ["name"] } }),
-            json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }),
+        let every = [json!(["update"]), json!(["create"]), json!(["read", "delete"]), json!(["manage"])];
+        let [update, create, delete, manage] = every.clone();
+        for (limit, part, refused_actions) in [
+            (json!({ "where": { "name": "ben" } }), "where", every.to_vec()),
+            (json!({ "where": { "name": "ben" }, "check": {}, "fields": { "read": ["name"] } }), "where", every.to_vec()),
+            (json!({ "check": { "name": "ben" } }), "check", every.to_vec()),
+            (json!({ "check": {}, "fields": { "read": ["name"] } }), "check", every.to_vec()),
+            (json!({ "fields": { "read": ["name"], "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
+            (json!({ "fields": { "write": ["name"] } }), "fields", vec![update.clone(), create.clone(), manage.clone()]),
+            (json!({ "rowPolicy": "own", "fields": { "read": ["name"] } }), "fields", vec![manage]),
         ] {
-            for actions in [json!(["update"]), json!(["create"]), json!(["read", "delete"]), json!(["manage"])] {
+            for actions in refused_actions {
                 let grants = json!([{ "resource": "task", "actions": ["read"] }, of_users(actions, &limit)]);
-                refused(&admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": grants })).await, 1);
-                refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": grants })).await, 1);
+                refused(&admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": grants })).await, 1, part);
+                refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": grants })).await, 1, part);
             }
         }
-        // Lists of all fields are no limit.
+        // Lists of all fields are no limit. Other lists limit only the actions that they are for.
         let all = of_users(json!(["update"]), &json!({ "fields": { "write": { "except": [] } } }));
         give(&admin, &ben_id, "whole", json!([all])).await;
+        for (number, (actions, list)) in [(update, "read"), (create, "read"), (delete.clone(), "read"), (delete, "write")].into_iter().enumerate() {
+            let grant = of_users(actions, &json!({ "fields": { (list): ["name"] } }));
+            role(&admin, &format!("listing{number}"), json!([grant])).await;
+        }
 
         // A role that was saved before this was refused keeps its grant, which gives nothing but read.
-        let copy = server.sql("SELECT permissions FROM svc_roles WHERE name = 'old'").await[0][0].clone();
-        let wide = copy.replace(r#""actions":["read"]"#, r#""actions":["create","read","update","delete"]"#);
-        assert_ne!(wide, copy);
-        let (token, ann_token) = (admin.token.clone(), ann.token.clone());
+        role(&admin, "mine", json!([of_users(json!(["read"]), &json!({ "where": { "id": "$user.id" } }))])).await;
+        let (gus, gus_id) = user(&admin, "gus", None).await;
+        give(&admin, &gus_id, "keys", json!([of_users(json!(["read", "update"]), &json!({})), { "resource": "api_keys", "actions": ["create"] }])).await;
+        let copy = server.sql("SELECT name, permissions FROM svc_roles WHERE name IN ('mine', 'old')").await;
+        let wide = |row: &[String]| {
+            let wide = row[1].replace(r#""actions":["read"]"#, r#""actions":["create","read","update","delete"]"#);
+            assert_ne!(wide, row[1]);
+            format!("UPDATE svc_roles SET permissions = '{wide}' WHERE name = '{}'", row[0])
+        };
+        let wide: Vec<String> = copy.iter().map(|row| wide(row)).collect();
+        assert_eq!(wide.len(), 2);
+        let tokens = [&admin, &ann, &gus].map(|caller| caller.token.clone());
         let mut server = server;
         server.kill();
-        server.sql(&format!("UPDATE svc_roles SET permissions = '{wide}' WHERE name = 'old'")).await;
+        for statement in wide {
+            server.sql(&statement).await;
+        }
         let server = server.restart().await;
-        let (admin, ann) = (server.with_token(token), server.with_token(ann_token));
+        let [admin, ann, gus] = tokens.map(|token| server.with_token(token));
         let of_ben = format!("/api/v1/users/{ben_id}");
         assert_eq!(ann.get(&of_ben).await.data()["name"], "ben");
         ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(403, "forbidden");
         ann.delete(&of_ben).await.expect_error(403, "forbidden");
         ann.post("/api/v1/users", json!({ "email": "eve@example.com" })).await.expect_error(403, "forbidden");
+        // Whoever makes a key for Ben needs only what the grants of its role give.
+        let keyed = gus.post("/api/v1/api-keys", json!({ "name": "of ben", "roleId": "mine", "userId": ben_id })).await;
+        assert_eq!(keyed.status, 201, "{}", keyed.text);
         // Nothing shows rights that the grant does not give.
         let rights = async |role: &str| {
             let shown = admin.get(&format!("/api/v1/roles/{role}/permissions")).await.data();
@@ -179,13 +200,51 @@ on_both_engines! {
         }
         // The grant cannot be saved again.
         let saved = admin.get("/api/v1/roles/old").await.data()["permissions"].clone();
-        refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": saved })).await, 0);
+        refused(&admin.patch("/api/v1/roles/old", json!({ "permissions": saved })).await, 0, "where");
         // A grant for one's own account has no condition.
         give(&admin, &ann_id, "self", json!([of_users(json!(["read", "update"]), &json!({ "rowPolicy": "own" }))])).await;
         assert_eq!(ann.patch(&format!("/api/v1/users/{ann_id}"), json!({ "name": "Ann" })).await.status, 200);
         ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(404, "not_found");
         assert_eq!((&rights("self").await["update"], explained("self", "update", &ann_id).await), (&json!("own"), json!(true)));
         assert_eq!(admin.get(&of_ben).await.data()["name"], "ben");
+    }
+
+    async fn changes_of_a_user_answer_what_the_caller_may_read(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        let of_ben = format!("/api/v1/users/{ben_id}");
+        role(&admin, "idle", json!([])).await;
+        // The list for reading does not limit what Ann changes.
+        give(&admin, &ann_id, "namer", json!([{ "resource": "users", "actions": ["read", "update", "delete"], "fields": { "read": ["name"] } }])).await;
+        assert_eq!(ann.get(&of_ben).await.data(), json!({ "id": ben_id, "name": "ben" }));
+        assert_eq!(ann.patch(&of_ben, json!({})).await.data(), json!({ "id": ben_id, "name": "ben" }));
+        assert_eq!(ann.patch(&of_ben, json!({ "name": "bo" })).await.data(), json!({ "id": ben_id, "name": "bo" }));
+        let roles = format!("{of_ben}/roles");
+        let idle = json!({ "roleId": "idle" });
+        assert_eq!(ann.post(&roles, idle.clone()).await.data(), json!({ "id": ben_id, "name": "bo" }));
+        // Dan reads no users, and Eve only herself.
+        let (dan, dan_id) = user(&admin, "dan", None).await;
+        let update = json!({ "resource": "users", "actions": ["update"] });
+        give(&admin, &dan_id, "blind", json!([update])).await;
+        let (eve, eve_id) = user(&admin, "eve", None).await;
+        give(&admin, &eve_id, "self", json!([update, { "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
+        for caller in [&dan, &eve] {
+            assert_eq!(caller.patch(&of_ben, json!({})).await.data(), json!({ "id": ben_id }));
+            assert_eq!(caller.post(&roles, idle.clone()).await.data(), json!({ "id": ben_id }));
+        }
+        let of_eve = format!("/api/v1/users/{eve_id}");
+        let whole = admin.get(&of_eve).await.data();
+        assert!(whole["roles"].is_array() && whole["email"].is_string(), "{whole}");
+        assert_eq!(eve.patch(&of_eve, json!({})).await.data(), whole);
+        assert_eq!(admin.patch(&of_eve, json!({})).await.data(), whole);
+        // A condition is looked at after the change.
+        let (fay, fay_id) = user(&admin, "fay", None).await;
+        give(&admin, &fay_id, "some", json!([update, { "resource": "users", "actions": ["read"], "where": { "name": "bea" } }])).await;
+        let seen = fay.patch(&of_ben, json!({ "name": "bea" })).await.data();
+        assert_eq!(seen, admin.get(&of_ben).await.data());
+        assert_eq!(seen["name"], "bea");
+        assert_eq!(fay.patch(&of_ben, json!({ "name": "ben" })).await.data(), json!({ "id": ben_id }));
+        assert_eq!(ann.delete(&of_ben).await.status, 204);
+        admin.get(&of_ben).await.expect_error(404, "not_found");
     }
 
     async fn relationships_lead_to_users(server: Server) {

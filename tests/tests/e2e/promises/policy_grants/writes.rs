@@ -358,7 +358,8 @@ impl<'a> Call<'a> {
         self.checks.push(Check { object, action: "update", id: id.to_owned(), fields: values.keys().cloned().collect() });
     }
 
-    /// Refuses a value that the write reads, if the caller may not. A caller without conditions and fields does not need to read it.
+    /// Refuses a value that the write reads, if the caller may not. A caller without conditions and fields does not need to read
+    /// it. The specification (D19.3) demands read of the column from everybody, so this departs from its plain words.
     fn reads(&mut self, object: usize, row: &Row, name: &str) {
         if self.caller.has_conditions_on(object) && !self.view.shows(object, row, name) {
             self.refuse_field(403, "forbidden", name);
