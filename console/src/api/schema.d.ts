@@ -1259,7 +1259,7 @@ export interface paths {
         put?: never;
         /**
          * Make a role
-         * @description The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are 1000 roles already. On `users`, a grant with conditions or fields may name the action `read` only.
+         * @description The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are 1000 roles already. On `users`, conditions and fields may limit the action `read` only: otherwise the response is 400.
          */
         post: operations["roles.create"];
         delete?: never;
@@ -1383,7 +1383,7 @@ export interface paths {
         head?: never;
         /**
          * Change or ban a user
-         * @description The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. Things that a banned user made are suspended.
+         * @description The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. Things that a banned user made are suspended. The answer has the members of the user that the caller may read, or the `id` alone if the caller may not read the user.
          */
         patch: operations["users.update"];
         trace?: never;
@@ -1463,7 +1463,7 @@ export interface paths {
         put?: never;
         /**
          * Give a user a role
-         * @description Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if the user has 100 roles already.
+         * @description Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if the user has 100 roles already. The answer has the members of the user that the caller may read, or the `id` alone if the caller may not read the user.
          */
         post: operations["users.giveRole"];
         delete?: never;
@@ -8799,7 +8799,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcManagedUser"];
+                        data: components["schemas"]["SvcSeenUser"];
                     };
                 };
             };
@@ -8993,7 +8993,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcManagedUser"];
+                        data: components["schemas"]["SvcSeenUser"];
                     };
                 };
             };
