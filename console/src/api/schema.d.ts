@@ -1351,7 +1351,7 @@ export interface paths {
         put?: never;
         /**
          * Create an account for a user
-         * @description The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
+         * @description The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up. `data` has the members of the user that the caller may read. If the caller may not read the user, it has the `id`, and those of `email` and `name` that the body has.
          */
         post: operations["users.create"];
         delete?: never;
@@ -1383,7 +1383,7 @@ export interface paths {
         head?: never;
         /**
          * Change or ban a user
-         * @description The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. Things that a banned user made are suspended. The answer has the members of the user that the caller may read, or the `id` alone if the caller may not read the user.
+         * @description The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. Things that a banned user made are suspended. The answer has the members of the user that the caller may read. If the caller may not read the user, it has the `id`, and the members that the body has.
          */
         patch: operations["users.update"];
         trace?: never;
@@ -3047,26 +3047,6 @@ export interface components {
             updatedAt?: string;
             banned?: boolean;
             roles?: {
-                /** Format: uuid */
-                id: string;
-                name: string;
-            }[];
-        };
-        /** @description A user, as administrators see one. */
-        SvcManagedUser: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            email: string;
-            emailVerified: boolean;
-            image: string | null;
-            isAnonymous: boolean;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            banned: boolean;
-            roles: {
                 /** Format: uuid */
                 id: string;
                 name: string;
@@ -8676,7 +8656,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcManagedUser"];
+                        data: components["schemas"]["SvcSeenUser"];
                         /**
                          * Format: uri
                          * @description The page where the user sets their password. Only this response shows it. If the link is mailed, the response does not show it.

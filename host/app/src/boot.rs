@@ -68,6 +68,7 @@ impl App {
             secrets,
             etags,
             registry: RwLock::default(),
+            reaching_schema: tokio::sync::Mutex::default(),
             shapes: Arc::default(),
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
@@ -153,6 +154,8 @@ pub struct App {
     pub(crate) secrets: SecretBox,
     pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
+    /// Locked while the registry is loaded for an event of a newer schema. The value is when such a load failed last.
+    pub(crate) reaching_schema: tokio::sync::Mutex<Option<Instant>>,
     /// Objects and registries without the fields that a caller may not know, for callers who may not know every field.
     pub(crate) shapes: Arc<Shapes>,
     /// A change of the schema locks this for writing until the change is served. Operations that a change interrupted lock it for

@@ -22,4 +22,4 @@ pub use principal::{Actor, Principal, Via};
 pub use secret_box::{Sealed, SecretBox, Unsealed};
 pub use setup_token::setup_token;
 pub use signature::{WEBHOOK_SECRET_PREFIX, new_webhook_secret, webhook_signature};
-pub use token::{API_KEY_PREFIX, ApiKey, LinkToken, SessionToken, StreamTicket, hash_token};
+pub use token::{API_KEY_PREFIX, ApiKey, LinkToken, SessionToken, StreamTicket, TokenHash, hash_token};

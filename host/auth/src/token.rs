@@ -1,6 +1,6 @@
 //! Session tokens, API keys, tickets and the tokens of links: 256 random bits in base62. Only their SHA-256 is stored.
 
-use crate::digest::sha256_hex;
+use crate::digest::{SHA256_BYTES, hex_of, sha256};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_BYTES: usize = 32;
@@ -113,9 +113,31 @@ impl StreamTicket {
     }
 }
 
-/// SHA-256 of a token, in hexadecimal. A token has 256 random bits, so it needs no salt and no slow hash.
+/// SHA-256 of a token, in hexadecimal, as it is stored. A token has 256 random bits, so it needs no salt and no slow hash.
 pub fn hash_token(token: &str) -> String {
-    sha256_hex(token)
+    TokenHash::of(token).hex()
+}
+
+/// The bytes of the SHA-256 of a token. Every request looks for its credential by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenHash([u8; SHA256_BYTES]);
+
+impl TokenHash {
+    pub fn of(token: &str) -> TokenHash {
+        TokenHash(sha256(token))
+    }
+
+    /// Reads a hash in its stored form. `None` if the text does not have this form.
+    pub fn parse(hex: &str) -> Option<TokenHash> {
+        let mut bytes = [0; SHA256_BYTES];
+        hex::decode_to_slice(hex, &mut bytes).ok()?;
+        Some(TokenHash(bytes))
+    }
+
+    /// The stored form.
+    pub fn hex(&self) -> String {
+        hex_of(&self.0)
+    }
 }
 
 /// A big-endian number in base 62, padded to its full width.
@@ -144,6 +166,18 @@ mod tests {
         let digits = "0".repeat(TOKEN_CHARS - 1);
         for other in ["", &digits, &format!("{digits}00"), &format!("{digits}-"), &format!("{digits}\u{0}"), "svc_"] {
             assert!(StreamTicket::parse(other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_read_from_its_stored_form() {
+        let hash = TokenHash::of("abc");
+        assert_eq!(hash.hex(), hash_token("abc"));
+        assert_eq!(TokenHash::parse(&hash.hex()), Some(hash));
+        assert_ne!(TokenHash::of("abd"), hash);
+        let digits = "0".repeat(2 * SHA256_BYTES - 1);
+        for other in ["", &digits, &format!("{digits}00"), &format!("{digits}g")] {
+            assert!(TokenHash::parse(other).is_none(), "{other:?}");
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod call_slots;
 pub(crate) mod compile;
 pub(crate) mod executors;
 pub(crate) mod limits;
+pub(crate) mod starts;
 pub(crate) mod stock;
 
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const WASM_STACK_BYTES: usize = 512 * 1024;
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// The maximum number of calls that run at a time on one server. Further calls wait for a slot.
 pub(crate) const CALLS_MAX: u32 = 128;
-/// The maximum number of instances of all blocks that are kept for further calls. The pool has room for them besides the running
-/// calls, so they never take the place of a call.
+/// The maximum number of instances of all blocks that are kept for further calls, or made ahead of calls. The pool has room for
+/// them besides the running calls, so they never take the place of a call.
 pub(crate) const KEPT_MAX: u32 = 64;
 /// The maximum number of instances that exist at a time.
 const INSTANCES_MAX: u32 = CALLS_MAX + KEPT_MAX;
@@ -31,10 +32,15 @@ const INSTANCES_MAX: u32 = CALLS_MAX + KEPT_MAX;
 const PARTS_A_COMPONENT: u32 = 32;
 /// The maximum number of memories in one component, in one module or in several.
 const MEMORIES_A_COMPONENT: u32 = 4;
-/// The number of bytes of each memory and of each table that stay resident in a free slot, so that the next call finds them ready.
-/// The server clears these bytes itself. It gives the rest back to the system, which costs a system call for each memory and each
-/// table. Stacks need no such setting: they stay resident, because the pool does not clear them.
-const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
+/// The number of bytes of each table that stay resident in a free slot, so that the next call finds them ready. The server clears
+/// these bytes itself. It gives the rest back to the system, which costs a system call for each table, and a page fault for each
+/// page that the next call uses. Memories have a setting for this, because they are larger. Stacks need none: they stay resident,
+/// because the pool does not clear them.
+const TABLE_RESIDENT_BYTES: usize = 64 * 1024;
+/// A call gets a free slot that has served its component before. If there is none, it gets a slot that has served no component yet,
+/// but not if this number of slots are free that have served others. So it bounds the memory that free slots keep for blocks whose
+/// calls do not run at the same time.
+const WARM_SLOTS_MAX: u32 = 8;
 /// The interval at which running guests yield, and end if they are canceled or have exceeded a limit.
 const EPOCH_TICK: Duration = Duration::from_millis(2);
 /// The number of ticks without a running call after which the ticker rests.
@@ -55,8 +61,8 @@ fn config() -> Config {
     config
 }
 
-/// The engine that runs calls.
-pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
+/// The engine that runs calls. The first `resident_bytes` of each memory stay resident in a free slot.
+pub(crate) fn running(memory_bytes_max: usize, resident_bytes: usize) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(INSTANCES_MAX)
         .total_core_instances(INSTANCES_MAX * PARTS_A_COMPONENT)
@@ -71,8 +77,9 @@ pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
         .max_tables_per_module(PARTS_A_COMPONENT)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(memory_bytes_max)
-        .linear_memory_keep_resident(KEPT_RESIDENT_BYTES)
-        .table_keep_resident(KEPT_RESIDENT_BYTES);
+        .max_unused_warm_slots(WARM_SLOTS_MAX)
+        .linear_memory_keep_resident(resident_bytes)
+        .table_keep_resident(TABLE_RESIDENT_BYTES);
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     Engine::new(&config)

@@ -1,5 +1,6 @@
 //! The runtime: prepares packed files, and runs calls in instances of them.
 
+mod ahead;
 mod calls;
 mod checks;
 pub(crate) mod description;
@@ -28,6 +29,7 @@ use crate::engine::cache::CompileCache;
 use crate::engine::call_slots::CallSlots;
 use crate::engine::compile::{CompileLimits, Compiler};
 use crate::engine::executors::Executors;
+use crate::engine::starts::Starts;
 use crate::engine::stock::Stock;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
@@ -49,8 +51,10 @@ pub struct RuntimeSettings {
     pub secret: Vec<u8>,
     /// The maximum linear memory of one call, in all its memories together.
     pub memory_bytes_max: usize,
-    /// The maximum linear memory of all instances together: those of running calls, and those that are kept.
+    /// The maximum linear memory of all instances together: those of running calls, and those that wait for calls.
     pub all_memory_bytes_max: usize,
+    /// The bytes of each linear memory that a free place of the pool keeps for the next call.
+    pub resident_bytes: usize,
     /// The client that sends the requests of blocks.
     pub client: Client,
     /// The program and argument that run [`crate::compile_child`].
@@ -73,8 +77,10 @@ struct Inner {
     memory_bytes_max: usize,
     client: Client,
     call_slots: CallSlots,
-    /// The instances that are kept for further calls.
+    /// The instances that wait for calls.
     stock: Arc<Stock<InstalledBlock, Guest>>,
+    /// The number of processors of this machine.
+    processors: usize,
     executors: Arc<Executors>,
     ticker: Ticker,
     /// The ready components, by digest.
@@ -98,6 +104,7 @@ struct Loaded {
     actions: Option<actions::GuestIndices>,
     hooks: Option<hooks::GuestIndices>,
     subscriptions: Option<subscriptions::GuestIndices>,
+    starts: Starts,
 }
 
 impl Runtime {
@@ -105,7 +112,7 @@ impl Runtime {
     /// A sentence for the operator, if the machine cannot run the engine or the cache cannot be made.
     pub fn new(settings: RuntimeSettings, app: Weak<App>) -> std::result::Result<Runtime, String> {
         let explain = |error: wasmtime::Error| format!("The block runtime cannot start: {error:#}");
-        let engine = engine::running(settings.memory_bytes_max).map_err(explain)?;
+        let engine = engine::running(settings.memory_bytes_max, settings.resident_bytes).map_err(explain)?;
         let threads = |error: std::io::Error| format!("The block runtime cannot start: {error}");
         let (ticker, executors) = (Ticker::start(&engine).map_err(threads)?, Executors::new().map_err(threads)?);
         let linker = linker(&engine).map_err(explain)?;
@@ -124,6 +131,7 @@ impl Runtime {
                 client: settings.client,
                 call_slots: CallSlots::new(settings.all_memory_bytes_max, settings.memory_bytes_max, spare),
                 stock,
+                processors: std::thread::available_parallelism().map_or(1, usize::from),
                 executors: Arc::new(executors),
                 ticker,
                 loaded: RwLock::default(),
@@ -245,7 +253,7 @@ impl Inner {
         let actions = actions::GuestIndices::new(&pre).ok();
         let hooks = hooks::GuestIndices::new(&pre).ok();
         let subscriptions = subscriptions::GuestIndices::new(&pre).ok();
-        Ok(Loaded { pre, registry, actions, hooks, subscriptions })
+        Ok(Loaded { pre, registry, actions, hooks, subscriptions, starts: Starts::new() })
     }
 
     /// The compiled schema of an action's input. It is compiled at the first call.
@@ -259,7 +267,7 @@ impl Inner {
         Ok(ready)
     }
 
-    async fn prepare(&self, file: Bytes) -> Result<PreparedBlock> {
+    async fn prepare(self: &Arc<Self>, file: Bytes) -> Result<PreparedBlock> {
         let (manifest, digest) = looked_at(file.clone()).await?;
         let kept = Preparing::begin(&self.preparing, &digest);
         let component = match self.cached(&digest).await? {
@@ -347,8 +355,7 @@ impl BlockRuntime for Runtime {
         let digests: HashSet<&str> = serving.iter().map(|block| block.digest.as_str()).collect();
         self.inner.loaded.write().retain(|digest, _| digests.contains(digest.as_str()));
         self.inner.validators.write().retain(|digest, _| digests.contains(digest.as_str()));
-        let reused = serving.iter().filter(|block| block.enabled && block.manifest.reuse().is_some()).cloned().collect();
-        self.inner.stock.retain(reused);
+        self.inner.stock.retain(serving.iter().filter(|block| block.enabled).cloned().collect());
         self.inner.call_slots.sweep();
         let mut kept = kept.clone();
         kept.extend(self.inner.preparing.lock().keys().cloned());

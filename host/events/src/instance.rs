@@ -141,5 +141,6 @@ fn claimed(event: &CommittedEvent) -> ClaimedEvent {
         depth: event.depth,
         object: event.object.clone(),
         owner: event.owner.clone(),
+        schema: event.schema,
     }
 }

@@ -2,6 +2,7 @@
 
 mod found;
 mod groups;
+mod kept;
 mod param;
 mod read;
 mod related;

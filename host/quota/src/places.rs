@@ -155,6 +155,11 @@ impl<K: Clone + Eq + Hash> Places<K> {
         state.held.is_empty() && state.waiting.is_empty()
     }
 
+    /// The number of requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
     /// Returns a place without waiting.
     ///
     /// # Errors

@@ -244,8 +244,17 @@ pub fn malformed(error: &serde_json::Error) -> Error {
 
 /// Appends `text` as a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    // Writing to a `Vec` cannot fail.
-    let _ = serde_json::to_writer(out, text);
+    // Most texts have nothing to escape. This test takes many bytes at a time, and serde_json takes one after the other.
+    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, |found, byte| found | is_escaped(byte)) {
+        // Writing to a `Vec` cannot fail.
+        let _ = serde_json::to_writer(out, text);
+        return;
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// Appends a double. A whole number gets no fraction. Other numbers get the fewest digits that give the same double.
@@ -298,6 +307,18 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn a_string_is_written_as_serde_json_writes_it() {
+        let characters = (0..=0x00ff).chain([0x2028, 0xfffd, 0x0001_f600]).filter_map(char::from_u32);
+        for character in characters {
+            for text in [format!("{character}"), format!("ab{character}cd"), format!("{}{character}", "long ".repeat(20))] {
+                let expected = serde_json::to_string(&text).expect("a text");
+                assert_eq!(written(|out| write_string(out, &text)), expected);
+            }
+        }
+        assert_eq!(written(|out| write_string(out, "")), "\"\"");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::column::{Column, INDEX_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
+use crate::kept_texts::KeptTexts;
 use crate::name::{NAME_PATTERN, USERS, check_field_name, check_object_name};
 use crate::names_since::NamesSince;
 use crate::optional::optional;
@@ -93,6 +94,8 @@ pub struct Object {
     pub columns: Vec<Column>,
     /// Whether the object is reduced for a caller who may not read every field.
     pub is_partial: bool,
+    /// Texts that are made from the object.
+    pub texts: KeptTexts,
     by_name: HashMap<String, usize>,
 }
 
@@ -159,7 +162,8 @@ impl Object {
                 columns[*index].is_sorted = true;
             }
         }
-        let object = Object { id, revision, definition, keys, since, columns, is_partial: false, by_name };
+        let texts = KeptTexts::default();
+        let object = Object { id, revision, definition, keys, since, columns, is_partial: false, texts, by_name };
         object.check_groups("constraints.uniqueTogether", &object.definition.constraints.unique_together, 2)?;
         object.check_groups("indexes", &object.definition.indexes, 1)?;
         Ok(object)
@@ -218,8 +222,8 @@ impl Object {
             groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
         }
         // Nobody asks a part of an object since when it has its name, and its columns have their own numbers.
-        let since = NamesSince::default();
-        Object { id: self.id, revision: self.revision, definition, keys, since, columns, is_partial: false, by_name }
+        let (since, texts) = (NamesSince::default(), KeptTexts::default());
+        Object { id: self.id, revision: self.revision, definition, keys, since, columns, is_partial: false, texts, by_name }
     }
 
     /// The users of the service as records, which relationships can lead to. They are read like the records of any object, but
@@ -245,8 +249,8 @@ impl Object {
             columns.push(Column::of_field(field, *key)?);
         }
         let by_name = columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
-        let since = NamesSince::default();
-        Ok(Object { id: USERS_ID, revision: 0, definition, keys, since, columns, is_partial: false, by_name })
+        let (since, texts) = (NamesSince::default(), KeptTexts::default());
+        Ok(Object { id: USERS_ID, revision: 0, definition, keys, since, columns, is_partial: false, texts, by_name })
     }
 
     /// The rows of a result that is no table, for conditions on them. A name that several columns have leads to none of them.
@@ -269,8 +273,8 @@ impl Object {
             constraints: Constraints::default(),
             indexes: Vec::new(),
         };
-        let (keys, since) = (Vec::new(), NamesSince::default());
-        Object { id: RESULT_ID, revision: 0, definition, keys, since, columns, is_partial: false, by_name }
+        let (keys, since, texts) = (Vec::new(), NamesSince::default(), KeptTexts::default());
+        Object { id: RESULT_ID, revision: 0, definition, keys, since, columns, is_partial: false, texts, by_name }
     }
 
     /// Whether the object's records are the users of the service.
@@ -289,17 +293,6 @@ impl Object {
 
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.by_name.get(name).map(|index| &self.columns[*index])
-    }
-
-    /// The object as the catalogue stores it.
-    pub fn stored(&self) -> StoredObject {
-        StoredObject {
-            id: self.id,
-            revision: self.revision,
-            definition: self.definition.clone(),
-            keys: self.keys.clone(),
-            since: self.since.clone(),
-        }
     }
 
     /// This object's column that corresponds to `other`, a column of another version. The column may have been renamed.

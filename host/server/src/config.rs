@@ -53,6 +53,7 @@ pub(crate) struct Config {
     pub(crate) action_timeout: Duration,
     pub(crate) block_memory_bytes: usize,
     pub(crate) blocks_memory_bytes: usize,
+    pub(crate) block_resident_bytes: usize,
     pub(crate) body_bytes_max: usize,
     pub(crate) block_bytes_max: usize,
     pub(crate) text_bytes_max: usize,
@@ -336,6 +337,7 @@ impl Config {
         let telemetry = source.flag("SVC_TELEMETRY")?;
         let megabytes = source.number("SVC_BLOCK_MEMORY_MB")?;
         let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB")?;
+        let resident_kilobytes = source.number("SVC_BLOCK_RESIDENT_KB")?;
         let size = |name: &str| source.number(name).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let rate = |name: &str| source.number(name).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX));
         let connections = source.optional_number("SVC_DATABASE_MAX_CONNECTIONS")?;
@@ -378,6 +380,7 @@ impl Config {
             action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS")?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
             blocks_memory_bytes: usize::try_from(all_megabytes << 20).unwrap_or(usize::MAX),
+            block_resident_bytes: usize::try_from(resident_kilobytes << 10).unwrap_or(usize::MAX),
             body_bytes_max: size("SVC_MAX_BODY_BYTES")?,
             block_bytes_max: size("SVC_MAX_BLOCK_BYTES")?,
             text_bytes_max: size("SVC_MAX_TEXT_BYTES")?,

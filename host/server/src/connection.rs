@@ -1,4 +1,4 @@
-//! Connections of clients: limits on the number for one address, and on how slowly a client may read.
+//! Connections of clients: limits on the number for one address, and on how slowly a client may send a head or read.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::net::{IpAddr, SocketAddr};
@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use blockbase_app::CLIENT_STALLED_MAX;
 use blockbase_quota::{Place, Places, PlacesRule, network_of};
+use hyper::rt::Timer;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 /// How long a client may take to send a request's head.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,6 +52,56 @@ impl Connections {
 /// The place of one connection. It becomes free when this is dropped.
 pub(crate) struct ConnectionPlace {
     _place: Option<Place<IpAddr>>,
+}
+
+/// The timer for the heads of one connection.
+///
+/// hyper makes a timeout for each head, and drops it when the head has arrived. If each of them were a timer of the runtime, it
+/// would be added to the other timers and removed again, with a lock that all connections share. So the timeouts of a connection
+/// share one timer, which goes on when a head has arrived. When it ends, it is set to the end of the timeout that is waited for.
+#[derive(Default)]
+pub(crate) struct HeadTimer(SharedTimer);
+
+impl Timer for HeadTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(HeadTimeout { timer: Arc::clone(&self.0), deadline: Instant::from_std(deadline) })
+    }
+
+    fn now(&self) -> std::time::Instant {
+        Instant::now().into_std()
+    }
+}
+
+/// A timer that is made when it is first waited for.
+type SharedTimer = Arc<Mutex<Option<Pin<Box<Sleep>>>>>;
+
+/// The timeout of one head.
+struct HeadTimeout {
+    timer: SharedTimer,
+    deadline: Instant,
+}
+
+impl hyper::rt::Sleep for HeadTimeout {}
+
+impl Future for HeadTimeout {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut shared = self.timer.lock();
+        let timer = shared.get_or_insert_with(|| Box::pin(sleep_until(self.deadline)));
+        while timer.as_mut().poll(context).is_ready() {
+            // All timeouts of a connection are equally long, so each ends later than those before it.
+            if timer.deadline() >= self.deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(self.deadline);
+        }
+        Poll::Pending
+    }
 }
 
 /// Measures how fast a client reads while data waits for it.
@@ -135,9 +187,23 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
+
+    #[tokio::test]
+    async fn each_head_has_its_whole_time() {
+        let timer = HeadTimer::default();
+        let begun = timer.now();
+        let [first, second] = [10, 40].map(|millis| begun + Duration::from_millis(millis));
+        // The first head arrives in time, or too late on a slow machine. Its timeout is dropped in either case.
+        let _ = timer.sleep_until(first).as_mut().now_or_never();
+        timer.sleep_until(second).await;
+        assert!(timer.now() >= second);
+        // The shared timer has ended, and the timeout has not.
+        assert!(timer.sleep(Duration::from_secs(3600)).as_mut().now_or_never().is_none());
+    }
 
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_cut_off() {

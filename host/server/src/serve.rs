@@ -22,14 +22,14 @@ use blockbase_telemetry::Telemetry;
 use futures_util::FutureExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use crate::config::{AdminPair, Config, SetupToken};
-use crate::connection::{ACCEPT_PAUSE, Connections, HEAD_TIMEOUT, Watched};
+use crate::connection::{ACCEPT_PAUSE, Connections, HEAD_TIMEOUT, HeadTimer, Watched};
 use crate::data_dir::{DataDir, Unusable};
 #[cfg(unix)]
 use crate::operator_socket::OperatorSocket;
@@ -200,6 +200,7 @@ fn start_blocks(config: &Config, app: &Arc<App>, data_dir: &DataDir, secret: Str
         secret: secret.into_bytes(),
         memory_bytes_max: config.block_memory_bytes,
         all_memory_bytes_max: config.blocks_memory_bytes,
+        resident_bytes: config.block_resident_bytes,
         client,
         compiler: (program, COMPILE_COMMAND),
         compile_limits: CompileLimits::default(),
@@ -633,7 +634,7 @@ async fn accept(listener: &TcpListener, router: axum::Router, limits: &Connectio
             router.clone().oneshot(request)
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(HeadTimer::default())
             .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(TokioIo::new(Watched::new(stream)), service);
         let connection = connections.watch(connection);

@@ -130,6 +130,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     number("SVC_ACTION_TIMEOUT_MS", Is("30000"), CALL_MS, "time of one action, hook or handler"),
     number("SVC_BLOCK_MEMORY_MB", Is("256"), (1, 4096), "linear memory of one block instance"),
     number("SVC_BLOCK_MEMORY_TOTAL_MB", Is("4096"), (1, 1 << 20), "linear memory of all block instances together"),
+    number("SVC_BLOCK_RESIDENT_KB", Is("4096"), (0, 1 << 16), "memory that each place for an instance keeps between calls"),
     plain("SVC_ALLOW_PRIVATE_NETWORK", Is("false"), "whether webhooks and blocks may reach private addresses"),
     number("SVC_MAX_BODY_BYTES", Is("10485760"), BYTES, "largest request body"),
     number("SVC_MAX_BLOCK_BYTES", Is("67108864"), BYTES, "largest block upload"),

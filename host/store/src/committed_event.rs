@@ -23,6 +23,9 @@ pub struct CommittedEvent {
     pub depth: i64,
     /// The time of the event, in milliseconds since the epoch.
     pub occurred_at: i64,
+    /// The event was written on this version of the schema or on an earlier one. 0 if this process made all changes of the schema
+    /// up to the event, and for an event that was made from another one.
+    pub schema: i64,
     /// A frame of a stream: an `id:` line, a `data:` line with the envelope, and an empty line.
     frame: Bytes,
     envelope: Range<usize>,
@@ -47,6 +50,7 @@ impl CommittedEvent {
             owner,
             depth,
             occurred_at: event.occurred_at,
+            schema: 0,
             frame: frame.into(),
             envelope,
             payload,
@@ -56,7 +60,8 @@ impl CommittedEvent {
     pub(crate) fn of_row(row: &Row) -> Result<Self, DbError> {
         let (id, topic, payload) = (row.text(1)?, row.text(2)?, payload_of(row, 3)?);
         let event = EventText { id: &id, topic: &topic, payload: &payload, occurred_at: row.integer(8)? };
-        Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?))
+        let (object, owner, depth) = (row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?);
+        Ok(CommittedEvent { schema: row.integer(10)?, ..CommittedEvent::new(row.integer(0)?, &event, object, owner, depth) })
     }
 
     /// The event's approximate size in memory.

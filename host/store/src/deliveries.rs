@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use blockbase_query::{Dialect, Param, Statement};
 
 use crate::connection::Connection;
-use crate::dialect_sql::{among, database_now};
+use crate::dialect_sql::{among, database_now, schema_in_snapshot};
 use crate::error::DbError;
 use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
@@ -72,6 +72,8 @@ pub struct ClaimedEvent {
     /// The object of the event's record. The object and the record's creator (`owner`) decide who may see the event.
     pub object: Option<String>,
     pub owner: Option<String>,
+    /// As in [`CommittedEvent`](crate::CommittedEvent).
+    pub schema: i64,
 }
 
 /// The result of a claim.
@@ -397,7 +399,8 @@ impl Connection {
     /// Those of the events that can be read, by their numbers.
     async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<HashMap<i64, ClaimedEvent>, DbError> {
         let sql = format!(
-            "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner FROM svc_events WHERE {}",
+            "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner, {} FROM svc_events WHERE {}",
+            schema_in_snapshot(self.dialect()),
             among(self.dialect(), "seq", 1)
         );
         let statement = Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] };
@@ -412,6 +415,7 @@ impl Connection {
                 depth: row.integer(7).ok()?,
                 object: row.optional_text(8).ok()?,
                 owner: row.optional_text(9).ok()?,
+                schema: row.integer(10).ok()?,
             };
             Some((seq, event))
         };

@@ -10,6 +10,16 @@ pub(crate) fn database_now(dialect: Dialect) -> &'static str {
     }
 }
 
+/// The version of the schema in the snapshot of a statement, as SQL. A statement that reads events selects it. An event of the
+/// snapshot was written on this version or on an earlier one, because its writer began after the change of the schema had ended.
+/// On SQLite, only this process changes the schema, so nothing is read there.
+pub(crate) fn schema_in_snapshot(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "0",
+        Dialect::Postgres => "(SELECT version FROM svc_versions WHERE name = 'schema')",
+    }
+}
+
 /// SQL for the condition that `column` is in the list that is bound as `$place`.
 pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     match dialect {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::committed_event::{CommittedEvent, EventText};
 use crate::connection::{Connection, Emitted, Inner};
 use crate::deliveries::VisibleEvents;
-use crate::dialect_sql::among;
+use crate::dialect_sql::{among, schema_in_snapshot};
 use crate::error::DbError;
 use crate::packing::{PAGE_BYTES_MAX, Stored, pack, payload_bytes};
 use crate::row::Row;
@@ -118,10 +118,10 @@ fn event_head(row: &Row) -> Result<EventHead, DbError> {
     Ok(EventHead { seq: row.integer(0)?, topic: row.text(1)?, object: row.optional_text(2)?, owner: row.optional_text(3)? })
 }
 
-macro_rules! committed_columns {
-    () => {
-        "seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth"
-    };
+/// The columns of a committed event, in the order of [`CommittedEvent::of_row`].
+fn committed_columns(dialect: Dialect) -> String {
+    let schema = schema_in_snapshot(dialect);
+    format!("seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth, {schema}")
 }
 
 fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
@@ -420,8 +420,10 @@ impl Connection {
             last = Some(head.integer(0)?);
         }
         let Some(last) = last else { return Ok(EventPage::default()) };
-        const PAGE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq");
-        let rows = self.fetch(PAGE, vec![after.into(), last.into()]).await?;
+        let columns = committed_columns(self.dialect());
+        let sql = format!("SELECT {columns} FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq");
+        let params = vec![after.into(), last.into()];
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
         Ok(EventPage { events, last: Some(last) })
     }
@@ -482,8 +484,8 @@ impl Connection {
 
     /// The events with these numbers, in their order. Those that were deleted or cannot be read are left out.
     pub async fn events(&mut self, seqs: Vec<i64>) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
-        let list = among(self.dialect(), "seq", 1);
-        let sql = format!("SELECT {} FROM svc_events WHERE {list} ORDER BY seq", committed_columns!());
+        let (columns, list) = (committed_columns(self.dialect()), among(self.dialect(), "seq", 1));
+        let sql = format!("SELECT {columns} FROM svc_events WHERE {list} ORDER BY seq");
         let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] }).await?;
         Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
     }
@@ -538,8 +540,8 @@ impl Connection {
 
     /// One event. `None` if it was deleted or cannot be read.
     pub async fn event(&mut self, seq: i64) -> Result<Option<CommittedEvent>, DbError> {
-        const ONE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq = $1");
-        let rows = self.fetch(ONE, vec![seq.into()]).await?;
+        let sql = format!("SELECT {} FROM svc_events WHERE seq = $1", committed_columns(self.dialect()));
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![seq.into()] }).await?;
         Ok(rows.first().and_then(|row| CommittedEvent::of_row(row).ok()))
     }
 

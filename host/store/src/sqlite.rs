@@ -180,17 +180,16 @@ impl Sqlite {
         P: Send + 'static,
         W: Future<Output = Result<P>> + Send,
     {
-        let body = Arc::new(body);
         if read.cost == Cost::Unknown {
             let connection = self.take()?;
             connection.meter().begin_budget();
-            let (answer, is_spent) = self.read_on(connection, Some(read.schema), |connection| body(connection));
+            let (answer, is_spent) = self.read_on(connection, Some(read.schema), &body);
             if !is_spent {
                 return answer;
             }
         }
         let permit = permit.await?;
-        self.scan(permit, Some(read.schema), move |connection| body(connection)).await
+        self.scan(permit, Some(read.schema), body).await
     }
 
     /// Runs a body on one snapshot, on the blocking pool and a separate connection. The snapshot may have any number of rows, so

@@ -112,7 +112,7 @@ impl Instruments {
                 .with_description("Time of one call of a block in each of its parts")
                 .with_boundaries(PART_MILLISECONDS.to_vec())
                 .build(),
-            block_instances: counter("svc.block.instances", "{call}", "Calls of a block, by whether their instance was new"),
+            block_instances: counter("svc.block.instances", "{call}", "Calls of a block, by how they got their instance"),
             block_busy: milliseconds("svc.block.cpu.time", "Time that one call of a block kept a processor"),
             block_memory: meter
                 .u64_histogram("svc.block.memory.peak")
@@ -275,10 +275,25 @@ pub fn block_used(used: &BlockUse<'_>) {
     }
 }
 
-/// Counts a call of a block that gets its instance. A kept instance has served earlier calls.
-pub fn block_instance(block: &str, is_kept: bool) {
+/// The instance that a call of a block gets.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockInstance {
+    /// The call makes it.
+    New,
+    /// It was made ahead, and has served no call.
+    Ahead,
+    /// It has served earlier calls.
+    Kept,
+}
+
+/// Counts a call of a block that gets its instance.
+pub fn block_instance(block: &str, instance: BlockInstance) {
     if let Some(instruments) = instruments() {
-        let instance = if is_kept { "kept" } else { "new" };
+        let instance = match instance {
+            BlockInstance::New => "new",
+            BlockInstance::Ahead => "ahead",
+            BlockInstance::Kept => "kept",
+        };
         let attributes = [KeyValue::new("svc.block", block.to_owned()), KeyValue::new("svc.block.instance", instance)];
         instruments.block_instances.add(1, &attributes);
     }

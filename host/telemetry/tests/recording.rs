@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_telemetry::{BlockHandler, CallPart, Outcome, Settings};
+use blockbase_telemetry::{BlockHandler, BlockInstance, CallPart, Outcome, Settings};
 
 #[tokio::test]
 async fn what_is_recorded_shows() {
@@ -27,7 +27,9 @@ async fn what_is_recorded_shows() {
             blockbase_telemetry::block_call_part("echo", handler, part, Duration::from_micros(20));
         }
     }
-    blockbase_telemetry::block_instance("echo", true);
+    for instance in [BlockInstance::New, BlockInstance::Ahead, BlockInstance::Ahead, BlockInstance::Kept] {
+        blockbase_telemetry::block_instance("echo", instance);
+    }
     blockbase_telemetry::lease_lost();
     blockbase_telemetry::undecodable();
     blockbase_telemetry::set_queue(vec![("gone".to_owned(), 9)], 1.0);
@@ -42,6 +44,8 @@ async fn what_is_recorded_shows() {
         "svc_event_deliveries_total{svc_event_consumer=\"c\",svc_event_handler=\"h\",svc_event_topic=\"t\",svc_outcome=\"failed\"} 1",
         "svc_event_delivery_duration_milliseconds_sum{svc_event_consumer=\"tasks:log\",svc_event_handler=\"log_event\",svc_event_topic=\"data.task.created\",svc_outcome=\"success\"} 7",
         "svc_action_invocations_total{svc_action=\"spin\",svc_block=\"echo\",svc_outcome=\"failed\"} 1",
+        "svc_block_instances_total{svc_block=\"echo\",svc_block_instance=\"new\"} 1",
+        "svc_block_instances_total{svc_block=\"echo\",svc_block_instance=\"ahead\"} 2",
         "svc_block_instances_total{svc_block=\"echo\",svc_block_instance=\"kept\"} 1",
         "svc_event_leases_lost_total 1",
         "svc_event_undecodable_total 1",

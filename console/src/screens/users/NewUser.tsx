@@ -33,6 +33,8 @@ export function NewUser({ onClose }: { onClose: () => void }) {
   });
   const { data: result } = create;
   const link = result?.link;
+  // The answer lacks the address if the caller may read the user, but not the address.
+  const email = result?.data.email ?? draft.email.trim();
   const expiresAt = result?.linkExpiresAt;
   const made = result && {
     title: "User created",
@@ -41,11 +43,11 @@ export function NewUser({ onClose }: { onClose: () => void }) {
       <>
         {link === undefined || expiresAt === undefined ? (
           <p role="status">
-            A mail with a link was sent to <bdi>{result.data.email}</bdi>.
+            A mail with a link was sent to <bdi>{email}</bdi>.
           </p>
         ) : (
           <>
-            <PasswordLink link={{ link, expiresAt }} email={result.data.email} />
+            <PasswordLink link={{ link, expiresAt }} email={email} />
             <p>
               <Ticked text={handedOver(sendsMail)} />
             </p>

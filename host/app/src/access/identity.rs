@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use blockbase_auth::{API_KEY_PREFIX, hash_token};
+use blockbase_auth::{API_KEY_PREFIX, TokenHash};
 use blockbase_query::{Grant, Permissions, Variables};
 use blockbase_schema::time::{DAY_MS, MINUTE_MS};
 use blockbase_schema::{Code, Error, Result};
@@ -186,19 +186,19 @@ impl App {
 
     async fn identity_of_key(&self, key: &str) -> Result<Option<Arc<Identity>>> {
         match key.starts_with(API_KEY_PREFIX) {
-            true => self.identity_of_key_hash(hash_token(key)).await,
+            true => self.identity_of_key_hash(TokenHash::of(key)).await,
             false => Ok(None),
         }
     }
 
     /// The identity of the key with this hash.
-    pub(super) async fn identity_of_key_hash(&self, hash: String) -> Result<Option<Arc<Identity>>> {
+    pub(super) async fn identity_of_key_hash(&self, hash: TokenHash) -> Result<Option<Arc<Identity>>> {
         let now = self.clock.now();
         if let Some(identity) = self.identities.get(&hash, now) {
             return Ok(Some(identity));
         }
         let generation = self.identities.generation();
-        let sought = hash.clone();
+        let sought = hash.hex();
         let found = self
             .store
             .read_as_service(ReadCost::Rows, move |connection| {
@@ -299,7 +299,7 @@ impl App {
 
     async fn identity_of_token(&self, token: &str, by_cookie: bool, renewal: &RenewalSlot) -> Result<Option<Arc<Identity>>> {
         let renews = renewal.0.is_some();
-        let (identity, is_extended) = self.identity_of_token_hash(hash_token(token), renews).await?;
+        let (identity, is_extended) = self.identity_of_token_hash(TokenHash::of(token), renews).await?;
         if is_extended {
             renewal.note(Renewed { token: token.to_owned(), by_cookie });
         }
@@ -308,13 +308,13 @@ impl App {
 
     /// The identity of the session whose token has this hash, and whether the session was extended. It is extended only if `renews`
     /// is set.
-    pub(super) async fn identity_of_token_hash(&self, hash: String, renews: bool) -> Result<(Option<Arc<Identity>>, bool)> {
+    pub(super) async fn identity_of_token_hash(&self, hash: TokenHash, renews: bool) -> Result<(Option<Arc<Identity>>, bool)> {
         let now = self.clock.now();
         if let Some(identity) = self.identities.get(&hash, now) {
             return Ok((Some(identity), false));
         }
         let generation = self.identities.generation();
-        let sought = hash.clone();
+        let sought = hash.hex();
         let found = self
             .store
             .read_as_service(ReadCost::Rows, move |connection| {

@@ -20,7 +20,7 @@ const CONDITIONAL_GRANTS_MAX: usize = 20;
 ///
 /// # Errors
 /// The error in a condition or in a list of fields, with its place. `invalid_request`, with the place, for a condition or a list
-/// of fields with which a grant cannot give one of its actions ([`Grant::can_give`]). `forbidden` for a condition on related
+/// of fields with which a grant cannot give one of its actions ([`Grant::can_give_all`]). `forbidden` for a condition on related
 /// records of an object, if the caller may not read every record of that object. `forbidden` also for a condition on records of
 /// which the caller may read none.
 pub(crate) fn stored_grants(
@@ -45,7 +45,7 @@ pub(crate) fn stored_grants(
             .map(|fields| fields.numbered(grant_context.registry, object_of(grant_context.registry, &grant.resource)?));
         let fields = fields.transpose().map_err(|error| at(error, "fields"))?.filter(|fields| !fields.are_all());
         let grant = Grant { rows: rows?, check: check?, fields, broken: false, ..grant };
-        if grant.actions.iter().all(|action| grant.can_give(*action)) {
+        if grant.can_give_all() {
             return Ok(grant);
         }
         let limit = match (&grant.rows, &grant.check) {

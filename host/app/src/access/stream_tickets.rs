@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use blockbase_auth::StreamTicket;
+use blockbase_auth::{StreamTicket, TokenHash};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::Result;
 use blockbase_store::TicketCredential;
@@ -36,11 +36,12 @@ impl App {
                 found.await?.ok_or_else(invalid_ticket)?
             }
         };
+        let parsed = |stored: &str| TokenHash::parse(stored).ok_or_else(invalid_ticket);
         let identity = match credential {
             None => return Ok(None),
-            Some(TicketCredential::ApiKey(hash)) => self.identity_of_key_hash(hash).await?,
+            Some(TicketCredential::ApiKey(hash)) => self.identity_of_key_hash(parsed(&hash)?).await?,
             // Nobody could tell the browser that its session was extended.
-            Some(TicketCredential::Session(hash)) => self.identity_of_token_hash(hash, false).await?.0,
+            Some(TicketCredential::Session(hash)) => self.identity_of_token_hash(parsed(&hash)?, false).await?.0,
         };
         identity.map(Some).ok_or_else(invalid_ticket)
     }

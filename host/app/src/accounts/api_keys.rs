@@ -3,7 +3,7 @@
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, MakerPart, NewApiKey, Thing, ThingKind};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, MakerPart, NewApiKey, RoleRow, Thing, ThingKind};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -86,6 +86,23 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     }
 }
 
+/// Requires from `caller` the rights that a key with this role needs. The key acts as the user with the id `user_id`.
+///
+/// # Errors
+/// `forbidden`.
+async fn require_carried_by_role(
+    app: &App,
+    connection: &mut Connection,
+    caller: &Caller,
+    user_id: &str,
+    role: &RoleRow,
+) -> Result<()> {
+    let registry = app.registry_in(connection).await?;
+    let grant_context = app.grant_context(&registry);
+    let is_own = caller.actor_id() == Some(user_id);
+    caller.covers(&grant_context, &carried_by_role(&grant_context, role, is_own)?)
+}
+
 /// API keys as a kind of things that act later.
 pub(crate) struct MadeApiKeys;
 
@@ -109,10 +126,7 @@ impl ActsLater for MadeApiKeys {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
-            let registry = app.registry_in(connection).await?;
-            let grant_context = app.grant_context(&registry);
-            let is_own = caller.actor_id() == Some(holder.user.id.as_str());
-            caller.covers(&grant_context, &carried_by_role(&grant_context, &holder.role, is_own)?)
+            require_carried_by_role(app, connection, caller, &holder.user.id, &holder.role).await
         })
     }
 
@@ -197,9 +211,7 @@ impl App {
                         app.require_rights_of_user(connection, &caller, &user).await?;
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
-                    let registry = app.registry_in(connection).await?;
-                    let grant_context = app.grant_context(&registry);
-                    caller.covers(&grant_context, &carried_by_role(&grant_context, &role, is_own)?)?;
+                    require_carried_by_role(&app, connection, &caller, &user_id, &role).await?;
                     if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
                         let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");
                         return Err(Error::new(Code::Conflict, message));
@@ -248,10 +260,7 @@ impl App {
                         caller.require(Resource::Users, Action::Update)?;
                         app.require_rights_of_user(connection, &caller, &holder.user).await?;
                     }
-                    let registry = app.registry_in(connection).await?;
-                    let grant_context = app.grant_context(&registry);
-                    let is_own = caller.actor_id() == Some(holder.user.id.as_str());
-                    caller.covers(&grant_context, &carried_by_role(&grant_context, &holder.role, is_own)?)?;
+                    require_carried_by_role(&app, connection, &caller, &holder.user.id, &holder.role).await?;
                     let chain = chain_of(connection, &maker).await?;
                     if chain.contains(&id) {
                         let message = "The key of this request has its rights from the key that it would adopt. Use a session.";

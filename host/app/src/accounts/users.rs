@@ -39,6 +39,14 @@ pub struct UserChanges {
     pub banned: Option<bool>,
 }
 
+impl UserChanges {
+    /// The names of the members that are given.
+    fn given(&self) -> Vec<&'static str> {
+        let members = [("name", self.name.is_some()), ("banned", self.banned.is_some())];
+        members.into_iter().filter_map(|(name, is_given)| is_given.then_some(name)).collect()
+    }
+}
+
 /// The users that a list shows. If no member is given, all users.
 #[derive(Clone, Debug, Default)]
 pub struct UserSearch {
@@ -178,16 +186,19 @@ impl App {
     }
 
     /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; while it lasts, their keys are
-    /// invalid, and the things that they made are suspended. Returns what the caller may read of the user.
+    /// invalid, and the things that they made are suspended. Returns what the caller may read of the user, or the `id` and what
+    /// they sent.
     ///
     /// # Errors
     /// `forbidden` if the user has rights that the caller lacks; `conflict` if it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<SeenUserAnswer> {
-        let changed = self.update_whole_user(caller, id, changes).await?;
-        self.seen_after(caller, changed).await
+        let sent = changes.given();
+        let changed = self.write_changes(caller, id, changes).await?;
+        self.seen_after(caller, changed, &sent).await
     }
 
-    async fn update_whole_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
+    /// Writes the changes of a user. Returns all members of the user, also those that the caller may not read.
+    async fn write_changes(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let name = changes.name.map(checked_name).transpose()?;
         let (announcer, auditor, app) = (self.announcer(caller), self.auditor(caller), self.itself()?);
@@ -334,16 +345,17 @@ impl App {
         Ok(())
     }
 
-    /// Gives a user a role, if the caller has all rights of the role. Returns what the caller may read of the user.
+    /// Gives a user a role, if the caller has all rights of the role. Returns what the caller may read of the user, or the `id`.
     ///
     /// # Errors
     /// `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<SeenUserAnswer> {
-        let changed = self.give_role_to_whole_user(caller, user_id, role).await?;
-        self.seen_after(caller, changed).await
+        let changed = self.write_given_role(caller, user_id, role).await?;
+        self.seen_after(caller, changed, &[]).await
     }
 
-    async fn give_role_to_whole_user(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
+    /// Writes that a user has a role. Returns all members of the user, also those that the caller may not read.
+    async fn write_given_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (auditor, app) = (self.auditor(caller), self.itself()?);
         let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());

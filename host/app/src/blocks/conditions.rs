@@ -148,7 +148,7 @@ impl App {
     ///
     /// # Errors
     /// `conflict` if a condition or a list of fields does not fit the schema any more, or if it is on a grant that cannot give one
-    /// of its actions ([`Grant::can_give`]). An earlier version of the server accepted such grants.
+    /// of its actions ([`Grant::can_give_all`]). An earlier version of the server accepted such grants.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
         if let Some(broken) = data.iter().find(|permission| permission.broken) {
@@ -160,8 +160,7 @@ impl App {
             );
             return Err(Error::new(Code::Conflict, message));
         }
-        let is_given = |grant: &Grant| grant.actions.iter().all(|action| grant.can_give(*action));
-        if let Some(refused) = grants(&data).iter().find(|grant| !is_given(grant)) {
+        if let Some(refused) = grants(&data).iter().find(|grant| !grant.can_give_all()) {
             let message = format!(
                 "Version {} asks for actions on `{}` together with a condition or a list of fields that may limit the action \
                  `read` only. Upgrade to a version that asks for these actions without it.",

@@ -102,6 +102,7 @@ impl App {
             depth: event.depth,
             object: event.object.clone(),
             owner: event.owner.clone(),
+            schema: event.schema,
         };
         let subscription = subscriptions.into_iter().find(|subscription| subscription.matches(&event.topic));
         let subscription = subscription.ok_or_else(|| {

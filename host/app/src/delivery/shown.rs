@@ -11,6 +11,9 @@
 //! was created are not shown. None of this applies to readers who may read a record with all its fields because they read every
 //! record or created this one. They see its older events whole.
 //!
+//! On Postgres, another instance may have changed the schema a moment ago. So each event has the version of the schema in the
+//! snapshot in which it was read, and is decided on this version or a later one (`App::reach_schema`).
+//!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
 //! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event
@@ -68,6 +71,8 @@ pub(crate) struct EventView<'a> {
     pub(crate) payload: &'a str,
     pub(crate) object: Option<&'a str>,
     pub(crate) owner: Option<&'a str>,
+    /// The event was written on this version of the schema or on an earlier one.
+    pub(crate) schema: i64,
 }
 
 impl<'a> EventView<'a> {
@@ -78,6 +83,7 @@ impl<'a> EventView<'a> {
             payload: event.payload(),
             object: event.object.as_deref(),
             owner: event.owner.as_deref(),
+            schema: event.schema,
         }
     }
 
@@ -88,6 +94,7 @@ impl<'a> EventView<'a> {
             payload: &event.payload,
             object: event.object.as_deref(),
             owner: event.owner.as_deref(),
+            schema: event.schema,
         }
     }
 }
@@ -313,6 +320,7 @@ impl<'a> Onlooker<'a> {
         }
         let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(VisibleParts::Nothing) };
         let payload = &payload;
+        app.reach_schema(event.schema).await?;
         app.on_schema(caller, |registry| async move {
             if is_of_links(event.topic) {
                 return match self.link_rows(&registry, event, payload)? {
@@ -404,6 +412,7 @@ impl<'a> Onlooker<'a> {
     /// are looked up together.
     async fn shown_among_links(&self, events: &[&Arc<CommittedEvent>]) -> Result<Vec<i64>> {
         let (app, caller) = (self.app, self.caller);
+        app.reach_schema(events.iter().map(|event| event.schema).max().unwrap_or(0)).await?;
         app.on_schema(caller, |registry| async move {
             let (mut shown, mut undecided): (Vec<i64>, Vec<(i64, LinkRows)>) = (Vec::new(), Vec::new());
             for event in events {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use blockbase_auth::TokenHash;
 use blockbase_query::Permissions;
 use blockbase_store::Maker;
 use parking_lot::RwLock;
@@ -42,8 +43,8 @@ struct View {
 
 #[derive(Default)]
 pub(crate) struct IdentityCache {
-    /// The identities by the SHA-256 of their token or key.
-    by_hash: RwLock<HashMap<String, Arc<Identity>>>,
+    /// The identities by the hash of their token or key.
+    by_hash: RwLock<HashMap<TokenHash, Arc<Identity>>>,
     /// The rights of makers, and the time at which they were read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<CheckedRights>, i64)>>,
@@ -90,7 +91,7 @@ impl IdentityCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn get(&self, hash: &str, now: i64) -> Option<Arc<Identity>> {
+    pub(crate) fn get(&self, hash: &TokenHash, now: i64) -> Option<Arc<Identity>> {
         let kept = self.by_hash.read();
         kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.cached_at)) && kept.holds_until > now).cloned()
     }
@@ -114,7 +115,7 @@ impl IdentityCache {
         kept.insert(maker, (rights, now));
     }
 
-    pub(crate) fn keep(&self, hash: String, identity: Identity, generation: u64) -> Arc<Identity> {
+    pub(crate) fn keep(&self, hash: TokenHash, identity: Identity, generation: u64) -> Arc<Identity> {
         let identity = Arc::new(identity);
         let mut kept = self.by_hash.write();
         if self.generation.load(Ordering::Acquire) != generation {

@@ -1,8 +1,9 @@
 //! Keeps the catalogue in memory up to date with the versions in the database.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use blockbase_schema::{Error, Registry, Relationship, Result, StoredObject};
+use blockbase_schema::{Code, Error, Registry, Relationship, Result, StoredObject};
 use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
@@ -85,6 +86,36 @@ impl App {
             self.refresh().await?;
         }
         Ok(*self.blocks_version.lock() != before)
+    }
+
+    /// Makes sure that the registry has this version of the schema, or a later one. If another instance changed the schema a moment
+    /// ago, the registry is loaded, once for all who ask at the same time. If the load fails, all who asked before that get an
+    /// error without a further load.
+    ///
+    /// # Errors
+    /// If the database does not answer. Those who waited for the load of another get `unavailable`.
+    pub(crate) async fn reach_schema(&self, version: i64) -> Result<()> {
+        let is_behind = || self.registry().version < version;
+        if !is_behind() {
+            return Ok(());
+        }
+        let asked_at = Instant::now();
+        let mut failed_at = self.reaching_schema.lock().await;
+        if !is_behind() {
+            return Ok(());
+        }
+        if failed_at.is_some_and(|failed_at| failed_at >= asked_at) {
+            return Err(Error::new(Code::Unavailable, "The schema of an event could not be loaded. Try again shortly."));
+        }
+        // A load fails if it meets a further change between its statements, so it is tried twice.
+        if Box::pin(self.refresh_registry()).await.is_ok() {
+            return Ok(());
+        }
+        let loaded = Box::pin(self.refresh_registry()).await;
+        if loaded.is_err() {
+            *failed_at = Some(Instant::now());
+        }
+        loaded
     }
 
     pub(crate) async fn refresh_registry(&self) -> Result<()> {

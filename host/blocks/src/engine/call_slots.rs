@@ -5,6 +5,7 @@
 //! kind, blocks share the slots. Within a block, its callers share them, and are served in turn.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ pub(crate) struct CallSlots {
     by_kind: [Arc<QuotaPlaces<Arc<str>>>; 3],
     memory: MemoryBudget,
     by_block: Mutex<HashMap<Arc<str>, Arc<Share>>>,
+    /// The number of instances that are being made and that no call waits for.
+    making: Arc<AtomicUsize>,
 }
 
 /// The share of one block.
@@ -71,6 +74,36 @@ pub(crate) struct CallSlot {
     pub(crate) memory: MemoryBudget,
     _of_block: QuotaPlace,
     _of_all: QuotaPlace<Arc<str>>,
+}
+
+/// The memory that an instance of a block may have besides the calls. Until this is dropped, the instance counts as being made,
+/// and the block is not forgotten.
+pub(crate) struct BlockMemory {
+    share: Arc<Share>,
+    _making: Counted,
+}
+
+/// Counts an instance that is being made until this is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// The number includes this one. So if two begin at the same time, at least one of them sees both.
+    fn begin(count: &Arc<AtomicUsize>) -> (Counted, usize) {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        (Counted(Arc::clone(count)), number)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl BlockMemory {
+    pub(crate) fn budget(&self) -> MemoryBudget {
+        self.share.memory.clone()
+    }
 }
 
 impl CallSlots {
@@ -90,6 +123,7 @@ impl CallSlots {
             by_kind: CallKind::ALL.map(places),
             memory: MemoryBudget::with_spare(memory_bytes_max.max(memory_of_a_call), spare),
             by_block: Mutex::default(),
+            making: Arc::default(),
         }
     }
 
@@ -121,6 +155,17 @@ impl CallSlots {
             Error::busy(message)
         })?;
         Ok(CallSlot { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
+    }
+
+    /// The memory of a block, for an instance that no call waits for. `None` if there is other work: as many calls run and
+    /// instances are being made as there are processors, or a call of the block waits for a slot.
+    pub(crate) fn memory_at_leisure(&self, block: &str, memory_of_a_call: usize, processors: usize) -> Option<BlockMemory> {
+        let free = |kind: CallKind| self.by_kind[kind as usize].free();
+        let running: usize = CallKind::ALL.into_iter().map(|kind| kind.calls_max() - free(kind)).sum();
+        let (counted, making) = Counted::begin(&self.making);
+        let share = self.share(block, memory_of_a_call);
+        let nobody_waits = share.by_kind.iter().all(|places| places.waiting() == 0);
+        (running + making <= processors && nobody_waits).then_some(BlockMemory { share, _making: counted })
     }
 
     fn share(&self, block: &str, memory_of_a_call: usize) -> Arc<Share> {
@@ -158,6 +203,8 @@ impl CallSlots {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::poll_immediate;
+
     use super::*;
 
     fn caller(number: u8) -> QuotaOwner {
@@ -193,5 +240,47 @@ mod tests {
         drop(held);
         slots.sweep();
         assert!(slots.by_block.lock().is_empty(), "nothing is remembered");
+    }
+
+    #[tokio::test]
+    async fn an_instance_is_made_ahead_only_while_a_processor_is_free() {
+        let slots = CallSlots::new(1 << 30, 1 << 20, nothing_spare());
+        let soon = Instant::now() + Duration::from_secs(60);
+        let take = async |block: &str, kind| slots.take(block, kind, &caller(1), soon, 1 << 20).await.expect("a slot");
+        let is_there = |processors: usize| slots.memory_at_leisure("hot", 1 << 20, processors).is_some();
+        assert!(is_there(1));
+        let action = take("other", CallKind::Action).await;
+        let hook = take("hot", CallKind::Hook).await;
+        assert!(is_there(3) && !is_there(2));
+        drop((action, hook));
+        let memory = slots.memory_at_leisure("hot", 1 << 20, 1).expect("no call runs");
+        assert!(!is_there(1) && is_there(2), "an instance that is being made has a processor");
+        slots.sweep();
+        assert!(slots.by_block.lock().contains_key("hot"), "its instance is being made");
+        assert!(memory.budget().take(1) && !memory.budget().is_unused());
+        memory.budget().give_back(1);
+        drop(memory);
+        assert!(is_there(1));
+        slots.sweep();
+        assert!(slots.by_block.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn no_instance_is_made_ahead_while_a_call_of_its_block_waits() {
+        let slots = CallSlots::new(1 << 30, 1 << 20, nothing_spare());
+        let (caller, soon) = (caller(1), Instant::now() + Duration::from_secs(60));
+        let is_there = |block: &str| slots.memory_at_leisure(block, 1 << 20, 1_000).is_some();
+        let mut held = Vec::new();
+        let waits = loop {
+            let mut call = Box::pin(slots.take("hot", CallKind::Hook, &caller, soon, 1 << 20));
+            let polled = poll_immediate(&mut call).await;
+            match polled {
+                Some(slot) => held.push(slot.expect("a slot")),
+                None => break call,
+            }
+        };
+        assert!(!held.is_empty() && !is_there("hot") && is_there("other"));
+        drop(waits);
+        assert!(is_there("hot"), "nobody waits any more");
     }
 }

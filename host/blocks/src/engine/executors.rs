@@ -5,10 +5,11 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use blockbase_telemetry::processor_time;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -104,6 +105,21 @@ async fn polled<T>(call: &mut Pin<Box<impl Future<Output = T>>>, busy: &mut Dura
     .await
 }
 
+/// Does work, and returns also the processor time that it used. Unlike the time of [`Executors::run`], this leaves out what a
+/// thread waits for a processor in the middle of the work.
+pub(crate) async fn with_processor_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let mut work = pin!(work);
+    let mut used = Duration::ZERO;
+    let value = poll_fn(|context| {
+        let begun = processor_time();
+        let polled = work.as_mut().poll(context);
+        used += processor_time().saturating_sub(begun);
+        polled
+    })
+    .await;
+    (value, used)
+}
+
 /// A task that ends when nobody waits for it any more.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
@@ -171,6 +187,21 @@ mod tests {
             .await;
         assert_ne!(threads.0, here);
         assert_eq!(threads.1, here);
+    }
+
+    #[tokio::test]
+    async fn processor_time_leaves_out_waits() {
+        let (_, waited) = with_processor_time(async { std::thread::sleep(SHORT * 10) }).await;
+        assert!(waited < SHORT * 10, "{waited:?}");
+        let (_, computed) = with_processor_time(async {
+            for _ in 0..2 {
+                let begun = processor_time();
+                while processor_time() < begun + SHORT {}
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert!(computed >= SHORT * 2, "{computed:?}");
     }
 
     #[tokio::test]

@@ -144,6 +144,9 @@ struct Budget {
     whole: Option<MemoryBudget>,
     /// The instances that go first. The complete budget has them.
     instances: Option<Weak<dyn SpareInstances>>,
+    /// It is locked while memory of the complete budget is taken for an instance that is made ahead. So two of them never both take
+    /// what is left for one.
+    ahead: Mutex<()>,
 }
 
 impl MemoryBudget {
@@ -162,7 +165,8 @@ impl MemoryBudget {
     }
 
     fn made(bytes_max: usize, whole: Option<MemoryBudget>, instances: Option<Weak<dyn SpareInstances>>) -> MemoryBudget {
-        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), spare: AtomicUsize::new(0), bytes_max, whole, instances }))
+        let (taken, spare) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        MemoryBudget(Arc::new(Budget { taken, spare, bytes_max, whole, instances, ahead: Mutex::new(()) }))
     }
 
     pub(crate) fn bytes_max(&self) -> usize {
@@ -199,6 +203,20 @@ impl MemoryBudget {
             }
         }
         true
+    }
+
+    /// Takes memory for an instance that is made ahead of calls, which has `before` bytes already. See [`CallMemory::take_ahead`].
+    fn take_ahead(&self, before: usize, bytes: usize, memory_of_a_call: usize) -> bool {
+        // Memory that is taken first and given back could make a call fail meanwhile. So this looks first, one at a time.
+        let _one_at_a_time = self.complete().0.ahead.lock();
+        before.saturating_add(bytes) <= self.room_for_spare()
+            && self.has_left(memory_of_a_call.saturating_add(bytes))
+            && self.take(bytes)
+    }
+
+    /// The complete budget.
+    fn complete(&self) -> &MemoryBudget {
+        self.0.whole.as_ref().map_or(self, MemoryBudget::complete)
     }
 
     /// This budget or the complete one, if it has too little left.
@@ -309,6 +327,17 @@ impl CallMemory {
         is_there
     }
 
+    /// Takes memory for an instance that is made ahead of calls. Returns `false` if other instances would have to go for it, if it
+    /// would get more than instances may have which no call uses, or if afterwards a call would not have room for all the memory
+    /// that it may have, `memory_of_a_call` bytes.
+    pub(crate) fn take_ahead(&self, bytes: usize, memory_of_a_call: usize) -> bool {
+        let is_there = self.budget.take_ahead(self.bytes(), bytes, memory_of_a_call);
+        if is_there {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_there
+    }
+
     /// Gives back memory that was taken, but that the call did not get.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -396,6 +425,24 @@ mod tests {
             drop(next);
             assert!(ended.take(1) && !ended.may_wait(100), "{whole}");
         }
+    }
+
+    #[test]
+    fn an_instance_that_is_made_ahead_takes_only_what_costs_no_call_anything() {
+        let whole = MemoryBudget::new(400);
+        let part = whole.part(300);
+        let ahead = CallMemory::new(part.clone());
+        assert!(ahead.take_ahead(100, 100) && !ahead.take_ahead(1, 100), "a quarter of the complete budget");
+        let spare = SpareMemory::new(ahead);
+        assert!(!CallMemory::new(part.clone()).take_ahead(1, 100), "the quarter is full");
+        drop(spare);
+        let call = CallMemory::new(part.clone());
+        assert!(call.take(150));
+        let second = CallMemory::new(part.clone());
+        assert!(second.take_ahead(50, 100) && !second.take_ahead(1, 100), "a call has room in the part");
+        assert_eq!((second.bytes(), call.take(100), call.take(1)), (50, true, false));
+        drop((call, second));
+        assert!(whole.is_unused());
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The instances that are kept for further calls. No call uses them, and each waits for a call of its own block and kind.
+//! The instances that wait for calls of their block. No call uses them. A kept one has served calls, and waits for a further one
+//! of the same kind. One that was made ahead has served none, and waits for a call of any kind, as its only one.
 //!
-//! A kept instance never costs another call anything: the pool has room for all of them besides the running calls, they have only
-//! a part of the memory of all calls, and a call that lacks memory gets theirs.
+//! An instance that waits never costs another call anything: the pool has room for all of them besides the running calls, they
+//! have only a part of the memory of all calls, and a call that lacks memory gets theirs. One that is made ahead has its place in
+//! the pool before it is made, and no other instance goes for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,8 +16,10 @@ use crate::engine::KEPT_MAX;
 use crate::engine::call_slots::CallKind;
 use crate::engine::limits::{CallMemory, MemoryBudget, SpareInstances, SpareMemory};
 
-/// The maximum number of instances of one block that are kept.
+/// The maximum number of instances of one block that wait, or are being made ahead.
 const KEPT_OF_A_BLOCK_MAX: usize = KEPT_MAX as usize / 2;
+/// The maximum number of instances of one block that were made ahead and wait, or are being made.
+const AHEAD_OF_A_BLOCK_MAX: usize = 2;
 /// How often instances that have waited too long are dropped.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -28,10 +32,12 @@ pub(crate) struct Stock<B, T> {
 }
 
 struct State<B, T> {
-    /// The blocks of which instances are kept.
+    /// The blocks of which instances may wait.
     serving: Vec<Arc<B>>,
     /// The instances that wait, the longest first.
     waiting: Vec<Waiting<B, T>>,
+    /// The block of each instance that is being made ahead. Each of them has a place in the pool.
+    making: Vec<Arc<B>>,
     /// Refers to the [`Sweeper`] as long as there is one.
     sweeper: Weak<()>,
 }
@@ -40,9 +46,80 @@ struct Waiting<B, T> {
     kept: T,
     memory: SpareMemory,
     block: Arc<B>,
-    kind: CallKind,
+    /// The kind of calls that may use it. `None` if it was made ahead: then no call has used it, and one of any kind may.
+    kind: Option<CallKind>,
     /// From this moment on, no call may use it.
     until: Instant,
+}
+
+impl<B, T> Waiting<B, T> {
+    /// Whether it was made ahead, and a call of this block may use it.
+    fn is_ahead_of(&self, block: &Arc<B>, now: Instant) -> bool {
+        self.kind.is_none() && Arc::ptr_eq(&self.block, block) && self.until > now
+    }
+}
+
+impl<B, T> State<B, T> {
+    fn is_serving(&self, block: &Arc<B>) -> bool {
+        self.serving.iter().any(|serving| Arc::ptr_eq(serving, block))
+    }
+
+    /// The number of instances of the block that are being made ahead.
+    fn making_of(&self, block: &Arc<B>) -> usize {
+        self.making.iter().filter(|making| Arc::ptr_eq(making, block)).count()
+    }
+
+    /// Whether one more instance of the block may wait, besides those that are being made ahead.
+    fn has_room_of(&self, block: &Arc<B>) -> bool {
+        let waiting = self.waiting.iter().filter(|waiting| Arc::ptr_eq(&waiting.block, block)).count();
+        waiting + self.making_of(block) < KEPT_OF_A_BLOCK_MAX
+    }
+
+    /// The right to sweep, if no task has it.
+    fn sweeper(&mut self) -> Option<Sweeper> {
+        if self.sweeper.strong_count() > 0 {
+            return None;
+        }
+        let alive = Arc::new(());
+        self.sweeper = Arc::downgrade(&alive);
+        Some(Sweeper { _alive: alive })
+    }
+}
+
+/// The place in the pool of an instance that is being made ahead. The place is free again when this is dropped, so an instance
+/// that is not given to the stock has to be dropped before.
+pub(crate) struct Making<B, T> {
+    stock: Arc<Stock<B, T>>,
+    block: Arc<B>,
+}
+
+impl<B, T> Making<B, T> {
+    /// Lets the instance wait until a moment for a call of its block. Its memory must not grow meanwhile. If there is a sweeper,
+    /// the caller has to begin a task that calls [`Stock::sweep_one`] regularly.
+    ///
+    /// # Errors
+    /// The place and the instance, if the block has changed, or if the memory for instances that wait has no room: no other
+    /// instance goes for it. The caller drops the instance before its place.
+    pub(crate) fn put(self, until: Instant, memory: Arc<CallMemory>, made: T) -> Result<Option<Sweeper>, (Self, T)> {
+        let mut state = self.stock.state.lock();
+        if !state.is_serving(&self.block) || memory.bytes() > memory.room_for_spare() {
+            drop(state);
+            return Err((self, made));
+        }
+        let memory = SpareMemory::new(memory);
+        state.waiting.push(Waiting { kept: made, memory, block: Arc::clone(&self.block), kind: None, until });
+        // The instance has two places until this is dropped, for a moment. So there is never one too few.
+        Ok(state.sweeper())
+    }
+}
+
+impl<B, T> Drop for Making<B, T> {
+    fn drop(&mut self) {
+        let mut state = self.stock.state.lock();
+        if let Some(place) = state.making.iter().position(|making| Arc::ptr_eq(making, &self.block)) {
+            state.making.swap_remove(place);
+        }
+    }
 }
 
 /// Counts an instance that was taken out to be dropped until this is dropped, even if the drop of the instance panics.
@@ -99,11 +176,11 @@ pub(crate) struct Put<T> {
 
 impl<B, T> Stock<B, T> {
     pub(crate) fn new() -> Stock<B, T> {
-        let state = State { serving: Vec::new(), waiting: Vec::new(), sweeper: Weak::new() };
+        let state = State { serving: Vec::new(), waiting: Vec::new(), making: Vec::new(), sweeper: Weak::new() };
         Stock { state: Mutex::new(state), leaving: AtomicUsize::new(0) }
     }
 
-    /// Takes an instance out for a call. The one that waited the shortest comes first, so that the others can go. Those that no
+    /// Takes a kept instance out for a call. The one that waited the shortest comes first, so that the others can go. Those that no
     /// call may use any more go with the next sweeps.
     ///
     /// `fit` runs for each instance of the block while no other call can take one, so it has to be quick.
@@ -115,13 +192,42 @@ impl<B, T> Stock<B, T> {
             if !Arc::ptr_eq(&waiting.block, block) || waiting.until <= now {
                 continue;
             }
+            let Some(kind_of_kept) = waiting.kind else { continue };
             match fit(&mut waiting.kept) {
-                Fit::Yes if found.is_none() && waiting.kind == kind => found = Some(place),
+                Fit::Yes if found.is_none() && kind_of_kept == kind => found = Some(place),
                 Fit::Never => waiting.until = now,
                 Fit::Yes | Fit::No => {}
             }
         }
         found.map(|place| state.waiting.remove(place).kept)
+    }
+
+    /// Takes an instance that was made ahead out for a call of its block, the one that waited the shortest.
+    pub(crate) fn take_ahead(&self, block: &Arc<B>) -> Option<T> {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let place = state.waiting.iter().rposition(|waiting| waiting.is_ahead_of(block, now))?;
+        Some(state.waiting.remove(place).kept)
+    }
+
+    /// Takes a place in the pool for an instance of the block that is to be made ahead. `None` if the block may have no more of
+    /// them, or if no place is free: no other instance goes for it.
+    pub(crate) fn reserve(self: &Arc<Self>, block: &Arc<B>) -> Option<Making<B, T>> {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let made = state.waiting.iter().filter(|waiting| waiting.is_ahead_of(block, now)).count();
+        let is_one_of_few = made + state.making_of(block) < AHEAD_OF_A_BLOCK_MAX;
+        let may_have = is_one_of_few && state.has_room_of(block) && self.has_place(&state);
+        if !state.is_serving(block) || !may_have {
+            return None;
+        }
+        state.making.push(Arc::clone(block));
+        Some(Making { stock: Arc::clone(self), block: Arc::clone(block) })
+    }
+
+    /// Whether a place in the pool is free for one more instance that waits.
+    fn has_place(&self, state: &State<B, T>) -> bool {
+        state.waiting.len() + state.making.len() + self.leaving.load(Ordering::Acquire) < KEPT_MAX as usize
     }
 
     /// Keeps an instance until a moment. Its memory must not grow meanwhile.
@@ -133,16 +239,14 @@ impl<B, T> Stock<B, T> {
         let now = Instant::now();
         let refused = |kept: T| Put { displaced: Some(kept), sweeper: None };
         // The block may have changed during the call.
-        if !state.serving.iter().any(|serving| Arc::ptr_eq(serving, block)) {
+        if !state.is_serving(block) {
             return refused(kept);
         }
         let is_of_block = |waiting: &Waiting<B, T>| Arc::ptr_eq(&waiting.block, block);
         let is_retired = |waiting: &Waiting<B, T>| waiting.until <= now;
         let (bytes, room) = (memory.bytes(), memory.room_for_spare());
-        let has_room_of_block = state.waiting.iter().filter(|waiting| is_of_block(waiting)).count() < KEPT_OF_A_BLOCK_MAX;
-        let has_place = state.waiting.len() + self.leaving.load(Ordering::Acquire) < KEPT_MAX as usize;
-        let goes = match has_room_of_block {
-            true if has_place && bytes <= room => None,
+        let goes = match state.has_room_of(block) {
+            true if self.has_place(&state) && bytes <= room => None,
             true => Some(state.waiting.iter().position(is_retired).unwrap_or(0)),
             false => {
                 let retired = state.waiting.iter().position(|waiting| is_of_block(waiting) && is_retired(waiting));
@@ -155,16 +259,9 @@ impl<B, T> Stock<B, T> {
             return refused(kept);
         }
         let displaced = goes.map(|place| state.waiting.remove(place).kept);
-        state.waiting.push(Waiting { kept, memory: SpareMemory::new(memory), block: Arc::clone(block), kind, until });
-        let sweeper = match state.sweeper.strong_count() {
-            0 => {
-                let alive = Arc::new(());
-                state.sweeper = Arc::downgrade(&alive);
-                Some(Sweeper { _alive: alive })
-            }
-            _ => None,
-        };
-        Put { displaced, sweeper }
+        let memory = SpareMemory::new(memory);
+        state.waiting.push(Waiting { kept, memory, block: Arc::clone(block), kind: Some(kind), until });
+        Put { displaced, sweeper: state.sweeper() }
     }
 
     /// Drops one of the instances that have waited too long, or that no call may use any more.
@@ -381,6 +478,106 @@ mod tests {
         }
         assert_eq!(put(&stock, &budget, &others[1], CallKind::Action, 200), Some(1), "the longest of all");
         assert_eq!(stock.state.lock().waiting.len(), KEPT_MAX as usize);
+    }
+
+    /// Makes an instance ahead, which waits for a minute. Returns whether it could be made and waits.
+    fn make_ahead(stock: &Arc<Stocked>, budget: &MemoryBudget, block: &Arc<String>, number: u32) -> bool {
+        let until = Instant::now() + Duration::from_secs(60);
+        stock.reserve(block).is_some_and(|place| waits(place, budget, number, until))
+    }
+
+    fn waits(place: Making<String, Kept>, budget: &MemoryBudget, number: u32, until: Instant) -> bool {
+        let memory = CallMemory::new(budget.clone());
+        assert!(memory.take(4));
+        let made = Kept { number, _memory: Arc::clone(&memory) };
+        place.put(until, memory, made).is_ok()
+    }
+
+    #[test]
+    fn an_instance_that_was_made_ahead_serves_one_call_of_its_block() {
+        let (stock, budget, block) = stock(1000);
+        let again = Arc::new("block".to_owned());
+        let make = |number: u32| make_ahead(&stock, &budget, &block, number);
+        assert_eq!((make(1), make(2), make(3)), (true, true, false), "a block has two");
+        let looked_at = |_: &mut Kept| -> Fit { panic!("it is not for calls that reuse instances") };
+        assert!(stock.take(&block, CallKind::Action, looked_at).is_none());
+        assert!(stock.take_ahead(&again).is_none());
+        let taken = || stock.take_ahead(&block).map(|made| made.number);
+        assert_eq!((taken(), taken(), taken()), (Some(2), Some(1), None));
+        assert!(budget.is_unused());
+        assert_eq!(put(&stock, &budget, &block, CallKind::Action, 4), None);
+        assert_eq!(taken(), None, "a kept one has served a call");
+
+        let place = stock.reserve(&block).expect("a place");
+        assert!(waits(place, &budget, 5, Instant::now()));
+        assert_eq!(taken(), None, "its time is over");
+        assert_eq!((make(6), make(7), make(8)), (true, true, false));
+        assert_eq!(take(&stock, &block, CallKind::Action), Some(4));
+        assert_eq!((taken(), taken()), (Some(7), Some(6)));
+        assert!(!budget.is_unused());
+        assert!(!sweep(&stock) && budget.is_unused());
+    }
+
+    #[test]
+    fn an_instance_that_was_made_ahead_ends_with_a_change_of_its_block() {
+        let (stock, budget, block) = stock(1000);
+        let again = Arc::new("block".to_owned());
+        assert!(make_ahead(&stock, &budget, &block, 1));
+        let place = stock.reserve(&block).expect("a place");
+        stock.retain(vec![Arc::clone(&again)]);
+        assert!(stock.take_ahead(&block).is_none() && stock.take_ahead(&again).is_none());
+        assert!(stock.reserve(&block).is_none());
+        assert!(!waits(place, &budget, 2, Instant::now() + Duration::from_secs(60)), "the block changed meanwhile");
+        assert!(stock.state.lock().making.is_empty());
+        assert!(!sweep(&stock) && budget.is_unused());
+    }
+
+    #[test]
+    fn an_instance_is_made_ahead_only_in_a_free_place() {
+        let (stock, budget, first) = stock(1 << 20);
+        let blocks: Vec<_> = (0..5).map(|number: u32| Arc::new(number.to_string())).collect();
+        stock.retain(std::iter::once(&first).chain(&blocks).cloned().collect());
+        for number in 0..31 {
+            assert_eq!(put(&stock, &budget, &first, CallKind::Action, number), None);
+            assert_eq!(put(&stock, &budget, &blocks[0], CallKind::Action, 100 + number), None);
+        }
+        let (one, other) = (stock.reserve(&first).expect("a place"), stock.reserve(&blocks[1]).expect("a place"));
+        assert!(stock.reserve(&blocks[2]).is_none(), "62 wait, and two are being made");
+        assert_eq!(put(&stock, &budget, &blocks[2], CallKind::Action, 200), Some(0), "those two have their places already");
+        drop(one);
+        assert_eq!(put(&stock, &budget, &blocks[2], CallKind::Action, 201), None);
+        drop(other);
+        let leaving = Leaving::begin(&stock.leaving);
+        assert!(stock.reserve(&blocks[3]).is_none(), "63 wait, and one is not gone yet");
+        drop(leaving);
+        assert!(make_ahead(&stock, &budget, &blocks[3], 300) && !make_ahead(&stock, &budget, &blocks[4], 301));
+        assert_eq!(stock.state.lock().waiting.len(), KEPT_MAX as usize, "no other one goes for it");
+    }
+
+    #[test]
+    fn an_instance_that_is_being_made_ahead_counts_as_one_of_its_block() {
+        let (stock, budget, block) = stock(1 << 20);
+        for number in 0..31 {
+            assert_eq!(put(&stock, &budget, &block, CallKind::Action, number), None);
+        }
+        let place = stock.reserve(&block).expect("a place");
+        assert!(stock.reserve(&block).is_none(), "31 of the block wait, and one is being made");
+        assert_eq!(put(&stock, &budget, &block, CallKind::Action, 31), Some(0), "that one has its place already");
+        assert!(waits(place, &budget, 100, Instant::now() + Duration::from_secs(60)));
+        assert_eq!(stock.state.lock().waiting.len(), 32);
+        assert_eq!(put(&stock, &budget, &block, CallKind::Action, 32), Some(1));
+    }
+
+    #[test]
+    fn an_instance_that_was_made_ahead_has_only_memory_that_no_call_misses() {
+        let (stock, budget, block) = stock(100);
+        assert_eq!(put_large(&stock, &budget, &block, CallKind::Action, 1, 22), None);
+        assert!(!make_ahead(&stock, &budget, &block, 2), "instances that wait have a quarter of the memory");
+        assert_eq!(take(&stock, &block, CallKind::Action), Some(1), "no other one goes for it");
+        assert!(make_ahead(&stock, &budget, &block, 3));
+        let call = CallMemory::new(budget.clone());
+        assert!(call.take(100));
+        assert!(stock.take_ahead(&block).is_none(), "the call has its memory");
     }
 
     #[test]

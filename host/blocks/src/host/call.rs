@@ -17,6 +17,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpVi
 
 use crate::engine::executors::Executors;
 use crate::engine::limits::{CallMemory, HANDLES_MAX, HOST_CALLS_MAX, LimitHit, TABLE_ELEMENTS_MAX, Tripped};
+use crate::engine::starts::OfCalls;
 use crate::host::log_sink::LogSink;
 use crate::host::service::Service;
 use crate::host::wasi::Wasi;
@@ -61,6 +62,10 @@ pub(crate) struct CallState {
     table: ResourceTable,
     wasi: Option<Wasi>,
     http_context: WasiHttpCtx,
+    /// Whether no call uses the instance yet, because it is made ahead.
+    is_ahead: bool,
+    /// Whether the guest has called a function of the block interface or of `wasi:http`.
+    has_used_block_interface: bool,
 }
 
 impl CallState {
@@ -100,11 +105,23 @@ impl CallState {
                 context.set_field_size_limit(FIELDS_BYTES_MAX);
                 context
             },
+            is_ahead: false,
+            has_used_block_interface: false,
         }
+    }
+
+    /// The state of an instance that is made ahead of the calls of its block. Like an install, it acts for nobody.
+    pub(crate) fn ahead(environment: CallEnvironment) -> CallState {
+        CallState { is_ahead: true, ..CallState::new(None, "ahead".to_owned(), environment) }
     }
 
     /// Counts a host call. Every host function of the block interface calls this first.
     pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
+        self.has_used_block_interface = true;
+        self.count()
+    }
+
+    fn count(&mut self) -> wasmtime::Result<()> {
         self.host_calls += 1;
         match self.host_calls <= HOST_CALLS_MAX {
             true => Ok(()),
@@ -112,11 +129,25 @@ impl CallState {
         }
     }
 
-    /// Does the same for functions of WASI, which cannot fail here. The next tick ends the guest.
+    /// Counts a call of a function of WASI, which cannot fail here. If there are too many, the next tick ends the guest.
     pub(crate) fn count_wasi_call(&mut self) {
-        if self.count_host_call().is_err() {
+        if self.count().is_err() {
             self.tripped.trip(LimitHit::HostCalls);
         }
+    }
+
+    /// What the guest has done that belongs to a call, if there is anything: it has called the block interface or `wasi:http`, it
+    /// has logged, or it has other handles than a few of its standard streams. It may have read clocks, random bytes and its empty
+    /// environment.
+    pub(crate) fn belongs_to_call(&mut self) -> Option<OfCalls> {
+        let has_all_lines = self.finish_streams();
+        if self.has_used_block_interface {
+            return Some(OfCalls::BlockInterface);
+        }
+        if !has_all_lines || !self.log.is_unused() {
+            return Some(OfCalls::Log);
+        }
+        (!self.has_only_standard_streams()).then_some(OfCalls::Handle)
     }
 
     pub(crate) fn remaining(&self) -> Duration {
@@ -199,7 +230,11 @@ impl ResourceLimiter for CallState {
             self.tripped.trip(LimitHit::Memory);
             return Ok(false);
         }
-        if !self.memory.take(more) {
+        let is_there = match self.is_ahead {
+            true => self.memory.take_ahead(more, self.memory_bytes_max),
+            false => self.memory.take(more),
+        };
+        if !is_there {
             self.tripped.trip(LimitHit::AllMemory);
             return Ok(false);
         }
@@ -235,6 +270,7 @@ impl WasiView for CallState {
 
 impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.has_used_block_interface = true;
         self.count_wasi_call();
         let (hooks, ctx, table) = self.http_parts();
         WasiHttpCtxView { hooks, table, ctx }
@@ -249,16 +285,53 @@ mod tests {
     use super::*;
     use crate::engine::limits::{LOG_LINES_MAX, MemoryBudget};
 
-    fn state(memory: Arc<CallMemory>) -> CallState {
-        let environment = CallEnvironment {
+    fn environment(memory: Arc<CallMemory>) -> CallEnvironment {
+        CallEnvironment {
             client: Client::new(AddressPolicy { allow_private: false }).expect("a client"),
             executors: Arc::new(Executors::new().expect("executors")),
             memory_bytes_max: 100,
             memory,
             timeout: Duration::from_secs(1),
             clock: CallClock::default(),
-        };
-        CallState::new(None, "call".to_owned(), environment)
+        }
+    }
+
+    fn state(memory: Arc<CallMemory>) -> CallState {
+        CallState::new(None, "call".to_owned(), environment(memory))
+    }
+
+    #[tokio::test]
+    async fn a_start_may_read_clocks_but_not_act_as_a_call() {
+        use wasmtime_wasi::p2::bindings::clocks::wall_clock::Host as _;
+
+        let started = || CallState::ahead(environment(CallMemory::new(MemoryBudget::new(1000))));
+        let mut state = started();
+        wasmtime_wasi::clocks::WasiClocksView::clocks(&mut state).now().expect("the time");
+        let stream = wasmtime_wasi::cli::WasiCliView::cli(&mut state).get_stdout().expect("a stream");
+        assert_eq!(state.belongs_to_call(), None);
+        state.table.get_mut(&stream).expect("the stream").write(b"no end".as_slice().into()).expect("a line");
+        assert_eq!(state.belongs_to_call(), Some(OfCalls::Log));
+
+        let mut state = started();
+        state.count_host_call().expect("a call of the block interface");
+        assert_eq!(state.belongs_to_call(), Some(OfCalls::BlockInterface));
+        let mut state = started();
+        let _view = state.http();
+        assert_eq!(state.belongs_to_call(), Some(OfCalls::BlockInterface), "it has used `wasi:http`");
+        let mut state = started();
+        let _timer = state.table.push(()).expect("room for a handle");
+        assert_eq!(state.belongs_to_call(), Some(OfCalls::Handle));
+    }
+
+    #[tokio::test]
+    async fn a_call_has_the_whole_memory_of_an_instance_that_was_made_ahead() {
+        let memory = CallMemory::new(MemoryBudget::new(100));
+        let mut made = CallState::ahead(environment(Arc::clone(&memory)));
+        assert!(!made.memory_growing(0, 1, None).expect("an answer"), "a call would not have all its memory");
+        assert_eq!(made.tripped.hit(), Some(LimitHit::AllMemory));
+        made.rest();
+        made.renew(state(memory));
+        assert!(made.memory_growing(0, 100, None).expect("an answer") && made.tripped.hit().is_none());
     }
 
     #[tokio::test]

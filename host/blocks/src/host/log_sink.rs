@@ -42,6 +42,11 @@ impl LogSink {
         *self.0.lock() = next;
     }
 
+    /// Whether no line was counted yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.0.lock().lines == 0
+    }
+
     /// Counts a line before its contents are read.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), LimitHit> {
         if bytes > LOG_LINE_BYTES_MAX {

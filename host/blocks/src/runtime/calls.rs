@@ -7,7 +7,7 @@ use blockbase_app::schema::{Code, Error, Result, time};
 use blockbase_app::{
     ActionCall, ActionOutcome, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock, QuotaOwner,
 };
-use blockbase_telemetry::{BlockUse, CallClock, CallPart};
+use blockbase_telemetry::{BlockInstance, BlockUse, CallClock, CallPart};
 use tokio::time::{Instant, timeout_at};
 use wasmtime::{CallHook, Store, Trap};
 
@@ -17,6 +17,7 @@ use super::{Inner, Loaded};
 use crate::engine::Ticking;
 use crate::engine::call_slots::{CallKind, CallSlot};
 use crate::engine::limits::{CallMemory, LimitHit, RESULT_BYTES_MAX};
+use crate::engine::starts::WORTH_MAKING;
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::host::call::{CallEnvironment, CallState};
@@ -153,7 +154,7 @@ struct CallSettings<'a> {
     usage: Option<Arc<HandlerUsage>>,
     /// It is off if the call has no counters.
     clock: CallClock,
-    /// `None` if the call gets a new instance, which is dropped afterwards.
+    /// `None` if the call gets an instance of its own, which is dropped afterwards.
     reused: Option<Reused>,
 }
 
@@ -165,7 +166,7 @@ struct Ended<T> {
 }
 
 /// The reason why a call has no outcome.
-enum Failed {
+pub(super) enum Failed {
     Deadline,
     Limit(LimitHit),
     /// A trap of the guest's code. The text is the engine's own, without addresses.
@@ -175,7 +176,7 @@ enum Failed {
 }
 
 impl Failed {
-    fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
+    pub(super) fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
         // A recorded limit takes precedence. The guest continued until the next tick, and may have exceeded another limit in that
         // time.
         let stopped_by = || error.downcast_ref::<LimitHit>().copied();
@@ -262,7 +263,7 @@ fn tear_down(mut guest: Guest, held: (CallSlot, Ticking), memory_of_a_call: usiz
 }
 
 impl Inner {
-    fn environment(&self, timeout: Duration, memory: &Arc<CallMemory>, clock: CallClock) -> CallEnvironment {
+    pub(super) fn environment(&self, timeout: Duration, memory: &Arc<CallMemory>, clock: CallClock) -> CallEnvironment {
         CallEnvironment {
             client: self.client.clone(),
             executors: Arc::clone(&self.executors),
@@ -273,18 +274,29 @@ impl Inner {
         }
     }
 
-    /// Makes a call when a slot is free. It runs in a new instance, which is dropped afterwards. If the block reuses instances,
-    /// the call may also run in a kept one. The instance is kept again if the call leaves nothing that belongs to it alone. The
-    /// call ends if its caller stops waiting, and its instance with it.
-    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Answer> {
+    /// Makes a call when a slot is free. It runs in an instance of its own, new or made ahead, which is dropped afterwards. If the
+    /// block reuses instances, the call may also run in a kept one. The instance is kept again if the call leaves nothing that
+    /// belongs to it alone. The call ends if its caller stops waiting, and its instance with it.
+    async fn run<C: GuestCall>(self: &Arc<Self>, loaded: Arc<Loaded>, settings: CallSettings<'_>, call: C) -> Result<C::Answer> {
         let CallSettings { service, block, kind, owner, call_id, deadline, timeout, usage, mut clock, reused } = settings;
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         clock.enter(CallPart::Instantiate);
         let remaining = deadline.saturating_duration_since(Instant::now());
         let usage_of_teardown = usage.clone();
+        // The block, if the call may use an instance that was made ahead. During an install there is no block yet.
+        let ahead_of = service.as_ref().filter(|_| reused.is_none()).map(|service| Arc::clone(&service.block));
+        let started = Arc::clone(&loaded);
         let kept = reused.as_ref().and_then(|reused| reused.kept(&self.stock));
-        blockbase_telemetry::block_instance(block, kept.is_some());
-        let memory = match &kept {
+        let looks_ahead = ahead_of.as_ref().filter(|_| started.starts.may_wait_ahead());
+        let made = looks_ahead.and_then(|block| self.stock.take_ahead(block));
+        let instance = match (&kept, &made) {
+            (Some(_), _) => BlockInstance::Kept,
+            (None, Some(_)) => BlockInstance::Ahead,
+            (None, None) => BlockInstance::New,
+        };
+        blockbase_telemetry::block_instance(block, instance);
+        let waited = kept.or(made);
+        let memory = match &waited {
             Some(guest) => Arc::clone(&guest.memory),
             None => CallMemory::new(slot.memory.clone()),
         };
@@ -296,7 +308,7 @@ impl Inner {
             // Both are kept until the instance is gone and its memory is cleared, which may be after the answer, or after the
             // caller has gone. They are declared before the guest, so that they are dropped after it.
             let held = (slot, ticking);
-            let mut guest = match kept {
+            let mut guest = match waited {
                 Some(mut guest) => {
                     // The guest has its memory itself, and gives it back when it goes.
                     drop(memory);
@@ -364,6 +376,9 @@ impl Inner {
         if let Some(usage) = usage {
             usage.ended(ended.clock);
         }
+        if let Some(block) = ahead_of.filter(|_| started.starts.call(Instant::now(), WORTH_MAKING)) {
+            self.make_ahead(block, started);
+        }
         answer
     }
 
@@ -375,7 +390,7 @@ impl Inner {
     }
 
     /// The names and kinds of the handlers that a component reports.
-    pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
+    pub(super) async fn handlers(self: &Arc<Self>, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
         let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
         let settings = CallSettings {
             service: None,

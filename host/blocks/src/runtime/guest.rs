@@ -1,7 +1,7 @@
 //! A guest: an instance of a component with its store, in which calls run one after the other.
 //!
-//! Usually a guest serves one call. If the block's manifest asks for reuse, and the call left nothing that belongs to it alone,
-//! the guest is kept for a further call.
+//! Usually a guest serves one call, for which its instance is new or was made ahead (`ahead.rs`). If the block's manifest asks for
+//! reuse, and the call left nothing that belongs to it alone, the guest is kept for a further call.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::Loaded;
 use crate::engine::call_slots::CallKind;
 use crate::engine::executors::Executors;
 use crate::engine::limits::{CallMemory, HANDED_BYTES_MAX, TABLE_ELEMENTS_MAX};
-use crate::engine::stock::{Fit, SWEEP_INTERVAL, Stock, Sweeper, Swept};
+use crate::engine::stock::{Fit, Making, SWEEP_INTERVAL, Stock, Sweeper, Swept};
 use crate::host::bindings::exports::blockbase::block::{actions, hooks, registry, subscriptions};
 use crate::host::call::CallState;
 
@@ -26,7 +26,7 @@ const GROWTH_SHARE: usize = 8;
 /// Memory and tables never shrink. So the fields are dropped in this order, and the memory counts until it is cleared.
 pub(super) struct Guest {
     pub(super) store: Store<CallState>,
-    /// `None` until the first call makes the instance.
+    /// `None` until the instance is made, ahead or by the first call.
     started: Option<Started>,
     loaded: Arc<Loaded>,
     pub(super) memory: Arc<CallMemory>,
@@ -102,17 +102,29 @@ impl Guest {
     /// Begins a call: gives it all that a call may use.
     pub(super) fn begin(&mut self) {
         self.calls += 1;
+        self.refill();
+    }
+
+    fn refill(&mut self) {
         self.store.set_hostcall_fuel(HANDED_BYTES_MAX);
         self.store.set_epoch_deadline(1);
     }
 
-    /// The guest with its instance. The first call makes the instance.
+    /// Makes the instance before any call.
+    pub(super) async fn start(&mut self) -> wasmtime::Result<()> {
+        self.refill();
+        self.running().await.map(|_| ())
+    }
+
+    /// The guest with its instance. If there is none, it is made.
     pub(super) async fn running(&mut self) -> wasmtime::Result<Running<'_>> {
         let Guest { store, started, loaded, memory, .. } = self;
         let started = match started {
             Some(started) => started,
             None => {
+                let begun = Instant::now();
                 let instance = loaded.pre.instantiate_async(&mut *store).await?;
+                loaded.starts.took(begun.elapsed());
                 let (memory_bytes, table_elements) = (memory.bytes(), store.data().table_elements());
                 let (actions, hooks, subscriptions) = (None, None, None);
                 started.insert(Started { instance, actions, hooks, subscriptions, memory_bytes, table_elements })
@@ -146,10 +158,39 @@ impl Guest {
         let until = Instant::now() + Duration::from_secs(limits.seconds.into());
         let memory = Arc::clone(&self.memory);
         let put = stock.put(&block, kind, until, memory, self);
-        if let Some(sweeper) = put.sweeper {
-            executors.spawn(sweep(Arc::downgrade(stock), sweeper));
-        }
+        begin_sweeps(put.sweeper, stock, executors);
         put.displaced
+    }
+
+    /// Lets a guest that no call has used wait until a moment for a call of its block. If it may not wait, it is dropped. Returns
+    /// whether it waits.
+    pub(super) fn wait(
+        mut self,
+        place: Making<InstalledBlock, Guest>,
+        until: Instant,
+        stock: &Arc<Stock<InstalledBlock, Guest>>,
+        executors: &Executors,
+    ) -> bool {
+        self.store.data_mut().rest();
+        let memory = Arc::clone(&self.memory);
+        match place.put(until, memory, self) {
+            Ok(sweeper) => {
+                begin_sweeps(sweeper, stock, executors);
+                true
+            }
+            Err((place, guest)) => {
+                drop(guest);
+                // Only now is its place in the pool free.
+                drop(place);
+                false
+            }
+        }
+    }
+}
+
+fn begin_sweeps(sweeper: Option<Sweeper>, stock: &Arc<Stock<InstalledBlock, Guest>>, executors: &Executors) {
+    if let Some(sweeper) = sweeper {
+        executors.spawn(sweep(Arc::downgrade(stock), sweeper));
     }
 }
 

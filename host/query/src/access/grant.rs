@@ -73,6 +73,12 @@ impl Grant {
         action == Action::Read || self.resource != USERS || !is_limited()
     }
 
+    /// Whether the grant can give all actions that it names ([`Grant::can_give`]). Only such grants are saved, but earlier
+    /// versions of the server saved others too.
+    pub fn can_give_all(&self) -> bool {
+        self.actions.iter().all(|action| self.can_give(*action))
+    }
+
     /// The grant that a giver needs in order to give this grant to somebody else. `own` and conditions that depend on the caller
     /// mean other rows for another user, so the giver needs the grant without them. Parts of a condition that do not depend on
     /// the caller stay.

@@ -241,7 +241,7 @@ impl GrantContext<'_> {
     /// delete.
     pub fn given_by<'g>(&self, grant: &'g Grant) -> Option<Cow<'g, Grant>> {
         let listed = Listed::of(grant.fields.as_ref());
-        if self.have_fields(&grant.resource, &listed) && grant.actions.iter().all(|action| grant.can_give(*action)) {
+        if self.have_fields(&grant.resource, &listed) && grant.can_give_all() {
             return Some(Cow::Borrowed(grant));
         }
         let names = |action: Action| grant.actions.contains(&action) || grant.actions.contains(&Action::Manage);

@@ -7,6 +7,7 @@ use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 use uuid::Uuid;
 
 use super::found::{self, Found};
+use super::kept;
 use super::param::{Param, Statement};
 use super::related::{Page, is_by_creation, is_in_order_of_index};
 use super::search::trigram_query;
@@ -34,7 +35,8 @@ use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 pub fn list(dialect: Dialect, plan: &ListPlan, found: Option<&Found>) -> Statement {
     let (part, limit) = (Part::default(), limit_of(plan));
     let read = found.and_then(|found| found::rows(plan, &part, found, limit));
-    read.unwrap_or_else(|| rows(dialect, plan, &part, &[], plan.counts_with_page(dialect), Some(limit)))
+    let write = || rows(dialect, plan, &part, &[], plan.counts_with_page(dialect), Some(limit));
+    read.unwrap_or_else(|| kept::list(dialect, plan, limit, write))
 }
 
 /// Reads at most `rows_max` rows of a part of the list. `found` is as in [`list`].
@@ -87,7 +89,14 @@ pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Opti
     rows(dialect, plan, &Part::default(), names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
-fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
+pub(super) fn rows(
+    dialect: Dialect,
+    plan: &ListPlan,
+    part: &Part,
+    names: &[NamePlan],
+    with_total: bool,
+    limit: Option<i64>,
+) -> Statement {
     let mut writer = Writer::of_page(dialect, &plan.object, plan.paging);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
@@ -154,7 +163,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, part: &Part, names: &[NamePlan], with
 const DEEP_OFFSET_MIN: u64 = 5_000;
 
 /// Whether Postgres reads a page by ids. A row whose cells are hidden is read only from the source that hides them.
-fn is_deep(plan: &ListPlan, limit: i64) -> bool {
+pub(super) fn is_deep(plan: &ListPlan, limit: i64) -> bool {
     let is_page = u64::try_from(limit).is_ok_and(|limit| limit <= PAGE_SIZE_MAX + 1);
     is_page && plan.paging.offset >= DEEP_OFFSET_MIN && !matches!(plan.selection.scope, Scope::Seen(_))
 }
@@ -289,6 +298,14 @@ pub(super) fn aggregate_value(dialect: Dialect, function: Function, name: &str, 
 
 /// The record with all columns and its version. With `for_update`, locks its row if the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
+    match for_update {
+        true => written_record(dialect, plan, true),
+        false => kept::record(dialect, plan, || written_record(dialect, plan, false)),
+    }
+}
+
+/// Does the same, and writes the text in any case.
+pub(super) fn written_record(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     match for_update {

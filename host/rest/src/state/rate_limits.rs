@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -24,20 +23,27 @@ const ADDRESSES_MAX: usize = 50_000;
 
 /// The rate limiters.
 pub(crate) struct Limits {
-    all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    all: Option<Limiter>,
+    auth: Option<Limiter>,
     /// The limiter for pages and files from the binary. They have their own limit, because a page loads dozens of files, and
     /// serving one costs little.
-    files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    files: Option<Limiter>,
     begun: Instant,
-    /// The time of the last cleanup, in seconds after `begun`.
+}
+
+/// One of the limiters.
+struct Limiter {
+    by_network: DefaultKeyedRateLimiter<IpAddr>,
+    /// The time at which its addresses were last counted, in seconds after [`Limits::begun`].
     swept_at: AtomicU64,
 }
 
 impl Limits {
     pub(crate) fn new(settings: &Settings) -> Limits {
-        let limiter =
-            |per_minute: u32| NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))));
+        let limiter = |per_minute: u32| {
+            let by_network = RateLimiter::dashmap(Quota::per_minute(NonZeroU32::new(per_minute)?));
+            Some(Limiter { by_network, swept_at: AtomicU64::default() })
+        };
         Limits {
             all: limiter(settings.requests_per_minute),
             auth: limiter(settings.auth_requests_per_minute),
@@ -46,7 +52,6 @@ impl Limits {
                 rate => rate.max(FILES_PER_MINUTE_MIN),
             }),
             begun: Instant::now(),
-            swept_at: AtomicU64::default(),
         }
     }
 
@@ -56,13 +61,13 @@ impl Limits {
             return Ok(());
         }
         let limiters = match path {
-            path if is_file(path) => [&self.files, &None],
-            path if is_auth(path) => [&self.all, &self.auth],
-            _ => [&self.all, &None],
+            path if is_file(path) => [self.files.as_ref(), None],
+            path if is_auth(path) => [self.all.as_ref(), self.auth.as_ref()],
+            _ => [self.all.as_ref(), None],
         };
         for limiter in limiters.into_iter().flatten() {
-            self.sweep(limiter);
-            let counted = limiter.check_key(&network_of(address));
+            limiter.sweep(self.begun.elapsed().as_secs());
+            let counted = limiter.by_network.check_key(&network_of(address));
             counted.map_err(|not_until| {
                 let seconds = not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1;
                 Box::new(too_many(path, seconds))
@@ -70,16 +75,15 @@ impl Limits {
         }
         Ok(())
     }
+}
 
-    /// If there are many addresses, drops those without recent requests. It runs at most once a second, because it checks all of
-    /// them.
-    fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
-        if limiter.len() <= ADDRESSES_MAX {
-            return;
-        }
-        let now = self.begun.elapsed().as_secs();
-        if self.swept_at.swap(now, Ordering::Relaxed) != now {
-            limiter.retain_recent();
+impl Limiter {
+    /// If there are many addresses, drops those without recent requests. It counts them at most once a second, because that takes
+    /// many locks. `now` is in seconds after [`Limits::begun`].
+    fn sweep(&self, now: u64) {
+        let is_swept = self.swept_at.load(Ordering::Relaxed) == now || self.swept_at.swap(now, Ordering::Relaxed) == now;
+        if !is_swept && self.by_network.len() > ADDRESSES_MAX {
+            self.by_network.retain_recent();
         }
     }
 }

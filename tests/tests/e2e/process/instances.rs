@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Engine, ServerBuilder, example_block, new_database, postgres_rows, until, within};
-use serde_json::json;
+use blockbase_tests::{Engine, HELD, Receiver, ServerBuilder, example_block, new_database, postgres_rows, until, within};
+use serde_json::{Value, json};
 
-use crate::events::webhooks::short_leases;
+use crate::accounts::roles::{role, user};
+use crate::events::Stream;
+use crate::events::webhooks::{make, quick, short_leases};
 
 /// Longer than it takes until a change applies on another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
@@ -90,6 +92,113 @@ async fn a_grant_is_about_the_field_that_has_the_name_now_on_every_instance() {
     let late = json!([{ "resource": "note", "actions": ["read"], "where": { "late": "yes" } }]);
     let made = there.post("/api/v1/roles", json!({ "name": "late", "permissions": late })).await;
     assert_eq!((made.status, &made.json()["data"]["permissions"]), (201, &late), "{}", made.text);
+}
+
+/// Makes an instance wait whenever it reads the blocks, if the URL of its database has [`IS_HELD`].
+const HOLD_BLOCKS: &str = "CREATE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN \
+    WHILE current_setting('test.held', true) = 'on' AND NOT pg_try_advisory_xact_lock_shared(5050) LOOP PERFORM pg_sleep(0.02); \
+    END LOOP; RETURN TRUE; END $$; \
+    ALTER TABLE svc_blocks RENAME TO held_blocks; \
+    CREATE VIEW svc_blocks AS SELECT * FROM held_blocks WHERE (SELECT wait_for_test()); \
+    COMMIT; BEGIN; SELECT pg_advisory_xact_lock(5050)";
+const IS_HELD: &str = "options[test.held]=on";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_instance_judges_an_event_by_the_schema_that_it_was_written_on() {
+    const OBJECTS: [&str; 3] = ["note", "copy", "memo"];
+    let receiver = Receiver::start().await;
+    let mut one = quick(Engine::Postgres).start().await;
+    let admin = one.admin().await;
+    for object in OBJECTS {
+        admin.define(object, json!([{ "name": "open", "type": "text" }, { "name": "shut", "type": "text" }])).await;
+    }
+    let listed = OBJECTS.map(|object| json!({ "resource": object, "actions": ["read"], "fields": { "read": ["open"] } }));
+    admin.define("card", json!([{ "name": "state", "type": "text" }, { "name": "secret", "type": "text" }])).await;
+    let open_cards = json!({ "resource": "card", "actions": ["read"], "where": { "state": "open" },
+        "fields": { "read": { "except": ["secret"] } } });
+    let platform = ["events", "webhooks"].map(|resource| json!({ "resource": resource, "actions": ["manage"] }));
+    role(&admin, "reader", listed.into_iter().chain([open_cards]).chain(platform).collect()).await;
+    let (reader, _) = user(&admin, "reader", Some("reader")).await;
+    let (hook, _) = make(&reader, json!({ "url": receiver.url, "topics": ["data.memo.#"] })).await;
+    let watch = json!({ "event": "data.copy.#", "consumer": "watch", "handler": "log_event", "perInstance": true });
+    assert_eq!(reader.post("/api/v1/events/subscriptions", watch).await.status, 201);
+    let linked = json!({ "event": "data.card.linked", "consumer": "linked", "handler": "log_event" });
+    assert_eq!(admin.post("/api/v1/events/subscriptions", linked).await.status, 201);
+
+    let url = one.builder().database_url().unwrap();
+    let other = one.builder().database(format!("{url}?{IS_HELD}")).start().await;
+    let there = other.with_token(reader.token.clone());
+    let logged = |word: &str| {
+        let log = other.log();
+        log.lines().any(|line| line.contains("event.consumer=\"watch\"") && line.contains(word))
+    };
+    until("the other instance serves the subscription", async || {
+        admin.make("copy", json!({ "open": "begin" })).await;
+        logged("begin")
+    })
+    .await;
+    // The other instance compares its schema and then its blocks with the database. It finds other blocks, waits for them, and does
+    // not come to compare its schema again.
+    let held = one.lock_rows(HOLD_BLOCKS).await;
+    one.sql("UPDATE svc_versions SET version = version + 1 WHERE name = 'blocks' RETURNING name").await;
+    until("the other instance waits", async || one.sql(HELD).await[0][0] != "0").await;
+    // No instance claims deliveries of the webhook.
+    let claims = one.lock_rows(&format!("SELECT pg_advisory_xact_lock(1650615395, hashtext('webhook:{hook}'))")).await;
+
+    // Exchanges the names of an object's two fields, and makes a record. Returns the record as the reader may see it. `round` is
+    // the number of exchanges.
+    let write = async |object: &str, round: usize| {
+        for (from, to) in [("open", "passing"), ("shut", "open"), ("passing", "shut")] {
+            let renamed = admin.patch(&format!("/api/v1/objects/{object}/fields/{from}"), json!({ "name": to })).await;
+            assert_eq!(renamed.status, 200, "{}", renamed.text);
+        }
+        let (shown, hidden) = if round % 2 == 1 { ("shut", "open") } else { ("open", "shut") };
+        let text = format!("shown {round}");
+        let id = admin.make(object, json!({ shown: text, hidden: format!("hidden {round}") })).await;
+        json!({ "id": id, shown: text })
+    };
+    let newest =
+        async || -> String { admin.get("/api/v1/events?object=note&limit=1").await.data()[0]["id"].as_str().unwrap().to_owned() };
+    let check = |event: &Value, expected: &Value| {
+        assert_eq!(event["payload"]["after"], *expected, "{event}");
+        assert!(!event.to_string().contains("hidden"), "{event}");
+    };
+    let expected = write("note", 1).await;
+    check(&there.get("/api/v1/events?object=note&limit=1").await.data()[0], &expected);
+    let expected = write("note", 2).await;
+    check(&there.get(&format!("/api/v1/events/{}", newest().await)).await.data(), &expected);
+    // The ledger of the other instance shows events of links only if their relationship is known.
+    admin.relate(json!({ "name": "notes", "kind": "many_to_many", "source": "card", "target": "note" })).await;
+    for state in ["shut", "open"] {
+        let card = admin.make("card", json!({ "state": state })).await;
+        let added = admin.post(&format!("/api/v1/data/card/{card}/links/notes"), json!({ "ids": [expected["id"]] })).await;
+        assert_eq!(added.status, 200, "{}", added.text);
+    }
+    let ledger = "/api/v1/events/deliveries?consumer=linked";
+    until("both events have entries", async || admin.get(ledger).await.data().as_array().unwrap().len() == 2).await;
+    let event = admin.get("/api/v1/events?object=card&limit=1").await.data()[0]["id"].clone();
+    let entries = there.get(ledger).await.data();
+    let shown: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["eventId"]).collect();
+    assert_eq!(shown, [&event]);
+    // A stream that begins in the past, and goes on with new events.
+    let since = newest().await;
+    let expected = write("note", 3).await;
+    let mut stream = Stream::open(&there, &format!("?topics=data.note.%23&since={since}")).await;
+    check(&stream.event().await, &expected);
+    for round in 4..8 {
+        let expected = write("note", round).await;
+        check(&stream.event().await, &expected);
+    }
+    write("copy", 1).await;
+    until("the other instance logs the event", async || logged("shown 1")).await;
+    assert!(!logged("hidden"));
+    // Only the other instance is left to deliver this one.
+    let expected = write("memo", 1).await;
+    one.kill();
+    claims.release().await;
+    let received = receiver.wait_for(1).await;
+    check(&received[0].json(), &expected);
+    held.release().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

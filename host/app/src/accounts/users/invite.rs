@@ -6,10 +6,10 @@ use blockbase_store::{Connection, MailKind, TokenKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
+use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, SeenUserAnswer, checked_name, give};
 use crate::App;
 use crate::accounts::mail::{Asker, NewMail, first_language};
-use crate::accounts::password_links::{is_admin, setup_required};
+use crate::accounts::password_links::{PasswordLinkAnswer, is_admin, setup_required};
 use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
 use crate::base::topic::{NewUserMembers, Topic};
@@ -20,8 +20,8 @@ use crate::outbox::audit::{Act, AuditAction};
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub email: String,
-    /// The name of the user. It may be empty.
-    pub name: String,
+    /// The name of the user. It may be empty, and is empty if it is left out.
+    pub name: Option<String>,
     /// The roles that the user gets, each by its id or name.
     pub roles: Vec<String>,
     /// Whether this may be the first account of the server. Only the operator of the server makes the first account in this way,
@@ -34,11 +34,11 @@ pub struct NewUser {
 }
 
 /// An account that was made for somebody, and the link to its first password.
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]
 pub struct InvitationAnswer {
-    data: ManagedUserAnswer,
+    data: SeenUserAnswer,
     /// The page where the user sets their password. Only this response shows it. If the link is mailed, the response does not
     /// show it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,15 +83,25 @@ fn invitation<'u>(user: &'u UserRow, caller: &Caller, languages: Option<&str>) -
 }
 
 impl App {
-    /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed.
+    /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed. Returns
+    /// what the caller may read of the new user, or the `id` and what they sent.
     ///
     /// # Errors
     /// `unique_violation` if the address is taken; `forbidden` if a role gives a right that the caller lacks; `setup_required`
     /// while there is no admin.
     pub async fn invite_user(&self, caller: &Caller, new: NewUser) -> Result<InvitationAnswer> {
+        let sent: &[&str] = if new.name.is_some() { &["email", "name"] } else { &["email"] };
+        let (made, link) = self.write_invitation(caller, new).await?;
+        let data = self.seen_after(caller, made, sent).await?;
+        let (link, link_expires_at) = link.map(|made| (made.link, made.expires_at)).unzip();
+        Ok(InvitationAnswer { data, link, link_expires_at })
+    }
+
+    /// Returns the new user, and the link if it is not mailed.
+    async fn write_invitation(&self, caller: &Caller, new: NewUser) -> Result<(ManagedUserAnswer, Option<PasswordLinkAnswer>)> {
         caller.require(Resource::Users, Action::Create)?;
         let email = normal_email(&new.email).ok_or_else(|| invalid("email", "`email` is not an address.".to_owned()))?;
-        let name = checked_name(new.name)?;
+        let name = checked_name(new.name.unwrap_or_default())?;
         if usize::try_from(ROLES_OF_USER_MAX).is_ok_and(|most| new.roles.len() > most) {
             return Err(invalid("roles", format!("A user has {ROLES_OF_USER_MAX} roles at most.")));
         }
@@ -150,8 +160,7 @@ impl App {
                 };
                 let data = ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?);
                 auditor.record(connection, Act::on_user(AuditAction::Invite, &user.id).after(&data)).await?;
-                let (link, link_expires_at) = made.map(|made| (made.link, made.expires_at)).unzip();
-                Ok(InvitationAnswer { data, link, link_expires_at })
+                Ok((data, made))
             })
         })
         .await

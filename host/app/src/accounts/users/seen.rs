@@ -11,8 +11,8 @@ use blockbase_schema::{Code, Error, Object, Resource, Result, USERS};
 use blockbase_store::Connection;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{ManagedUserAnswer, UserSearch};
@@ -102,6 +102,14 @@ async fn shown(
     Ok(answers)
 }
 
+/// The `id` of a user, and those of the user's members that a caller sent.
+fn sent_only(user: &ManagedUserAnswer, sent: &[&str]) -> Result<Box<RawValue>> {
+    let members = serde_json::to_string(user).map_err(Error::internal)?;
+    let mut members: Map<String, Value> = serde_json::from_str(&members).map_err(Error::internal)?;
+    members.retain(|name, _| name == "id" || sent.contains(&name.as_str()));
+    to_raw_value(&members).map_err(Error::internal)
+}
+
 impl App {
     /// A page of the users that the grants include.
     ///
@@ -120,7 +128,7 @@ impl App {
             let searched = columns.map(|column| column.name.as_str()).filter(|name| matches!(*name, "name" | "email"));
             // A text that begins with `$` is not a variable here.
             let text = if text.starts_with('$') { format!("${text}") } else { text };
-            let tests: Vec<serde_json::Value> = searched.map(|name| json!({ (name): { "ilike": text } })).collect();
+            let tests: Vec<Value> = searched.map(|name| json!({ (name): { "ilike": text } })).collect();
             let asked = json!({ "where": { "_or": tests } });
             request.wheres = ListRequest::from_json(&asked.to_string())?.wheres;
         }
@@ -150,12 +158,15 @@ impl App {
         shown.into_iter().next().ok_or_else(missing)
     }
 
-    /// A user who has just been changed, with the members that the caller may read. A caller who may not read the user gets the
-    /// `id` alone. So does a caller for whom the user cannot be read again, because an error would suggest that nothing changed.
+    /// A user who has just been made or changed, with the members that the caller may read. A caller who may not read the user
+    /// gets the `id` and the members of `sent`, which are those that they sent. So does a caller for whom the user cannot be read
+    /// again, because an error would suggest that nothing changed.
     ///
     /// # Errors
     /// `internal`.
-    pub(super) async fn seen_after(&self, caller: &Caller, changed: ManagedUserAnswer) -> Result<SeenUserAnswer> {
+    pub(super) async fn seen_after(&self, caller: &Caller, changed: ManagedUserAnswer, sent: &[&str]) -> Result<SeenUserAnswer> {
+        // What they sent is shown as this call stored it.
+        let unseen = sent_only(&changed, sent)?;
         let id = changed.user.id().to_owned();
         let seen = match access_to_whole(caller) {
             Ok(Some(access)) if access.only().is_none_or(|only| only == id) => Ok(SeenUserAnswer::Whole(Box::new(changed))),
@@ -167,10 +178,9 @@ impl App {
             Ok(seen) => Ok(seen),
             Err(error) => {
                 if !matches!(error.code, Code::NotFound | Code::Forbidden | Code::Unauthorized) {
-                    tracing::warn!(error = %error, "a changed user is answered with the id alone");
+                    tracing::warn!(error = %error, "a changed user is answered with what was sent");
                 }
-                let alone = RawValue::from_string(json!({ "id": id }).to_string()).map_err(Error::internal)?;
-                Ok(SeenUserAnswer::Members(alone))
+                Ok(SeenUserAnswer::Members(unseen))
             }
         }
     }

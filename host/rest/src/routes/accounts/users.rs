@@ -108,7 +108,7 @@ pub(crate) async fn create(
     let NewUserBody { email, name, roles } = body;
     let new = NewUser {
         email,
-        name: name.unwrap_or_default(),
+        name,
         roles: roles.unwrap_or_default(),
         may_be_first: operator.is_some(),
         wants_link: operator.is_some(),
@@ -256,7 +256,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             "The account has no password until the user sets one on the page of `link`. Either the link is mailed, or only this \
             response shows it. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create \
             on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 \
-            `setup_required` while nobody has signed up.",
+            `setup_required` while nobody has signed up. `data` has the members of the user that the caller may read. If the \
+            caller may not read the user, it has the `id`, and those of `email` and `name` that the body has.",
         )
         .json_body(body_of::<NewUserBody>())
         .problems(&[409])
@@ -268,8 +269,8 @@ pub(crate) fn describe(paths: &mut Paths) {
     let update = operation("update", "Change or ban a user")
         .describe(
             "The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. \
-            Things that a banned user made are suspended. The answer has the members of the user that the caller may read, or the \
-            `id` alone if the caller may not read the user.",
+            Things that a banned user made are suspended. The answer has the members of the user that the caller may read. If the \
+            caller may not read the user, it has the `id`, and the members that the body has.",
         )
         .parameter(user())
         .json_body(body_of::<UserBody>())
@@ -343,8 +344,8 @@ pub(crate) fn describe(paths: &mut Paths) {
     let give = operation("giveRole", "Give a user a role")
         .describe(format!(
             "Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if \
-            the user has {ROLES_OF_USER_MAX} roles already. The answer has the members of the user that the caller may read, or the \
-            `id` alone if the caller may not read the user.",
+            the user has {ROLES_OF_USER_MAX} roles already. The answer has the members of the user that the caller may read, or \
+            the `id` alone if the caller may not read the user.",
         ))
         .parameter(user())
         .json_body(body_of::<RoleBody>())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use blockbase_telemetry::processor_time;
 use parking_lot::Mutex;
 
 use super::space::SortRoom;
@@ -208,12 +209,6 @@ impl Meter {
         };
         if goes_on { Ok(()) } else { Err(Spent) }
     }
-}
-
-/// The processor time that the calling thread has used.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

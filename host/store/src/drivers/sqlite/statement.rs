@@ -194,7 +194,7 @@ pub(crate) fn fetch_json(
 ) -> Result<Page, DbError> {
     let meter = Arc::clone(&session.meter);
     query(session, statement, |rows| {
-        let tail = tail_of(rows, columns.len());
+        let mut tail = tail_of(rows, columns.len());
         let mut writer = RecordWriter::of_page(columns, rows_max, bytes_max);
         let mut read = RowBytes::new(&meter);
         while let Some(row) = rows.next().map_err(db_error)? {
@@ -206,7 +206,10 @@ pub(crate) fn fetch_json(
                 write_cell(out, columns[index].ty, value)
             })?;
             read.add(bytes)?;
-            writer.tail(tail.map(|index| row.get(index)).transpose().map_err(db_error)?);
+            // The integer is the same in each row, so it is read once.
+            if let Some(index) = tail.take() {
+                writer.tail(Some(row.get(index).map_err(db_error)?));
+            }
         }
         read.end()?;
         Ok(writer.finish())

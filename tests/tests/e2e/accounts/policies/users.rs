@@ -176,7 +176,7 @@ on_both_engines! {
         ann.patch(&of_ben, json!({ "name": "bo" })).await.expect_error(403, "forbidden");
         ann.delete(&of_ben).await.expect_error(403, "forbidden");
         ann.post("/api/v1/users", json!({ "email": "eve@example.com" })).await.expect_error(403, "forbidden");
-        // Whoever makes a key for Ben needs only what the grants of its role give.
+        // To make a key for Ben, a caller needs only what the grants of its role give.
         let keyed = gus.post("/api/v1/api-keys", json!({ "name": "of ben", "roleId": "mine", "userId": ben_id })).await;
         assert_eq!(keyed.status, 201, "{}", keyed.text);
         // Nothing shows rights that the grant does not give.
@@ -230,6 +230,10 @@ on_both_engines! {
         for caller in [&dan, &eve] {
             assert_eq!(caller.patch(&of_ben, json!({})).await.data(), json!({ "id": ben_id }));
             assert_eq!(caller.post(&roles, idle.clone()).await.data(), json!({ "id": ben_id }));
+            // They get what they sent.
+            let sent = json!({ "name": "bo", "banned": false });
+            assert_eq!(caller.patch(&of_ben, sent).await.data(), json!({ "id": ben_id, "name": "bo", "banned": false }));
+            assert_eq!(caller.patch(&of_ben, json!({ "banned": false })).await.data(), json!({ "id": ben_id, "banned": false }));
         }
         let of_eve = format!("/api/v1/users/{eve_id}");
         let whole = admin.get(&of_eve).await.data();
@@ -242,9 +246,51 @@ on_both_engines! {
         let seen = fay.patch(&of_ben, json!({ "name": "bea" })).await.data();
         assert_eq!(seen, admin.get(&of_ben).await.data());
         assert_eq!(seen["name"], "bea");
-        assert_eq!(fay.patch(&of_ben, json!({ "name": "ben" })).await.data(), json!({ "id": ben_id }));
+        assert_eq!(fay.patch(&of_ben, json!({ "name": "ben" })).await.data(), json!({ "id": ben_id, "name": "ben" }));
         assert_eq!(ann.delete(&of_ben).await.status, 204);
         admin.get(&of_ben).await.expect_error(404, "not_found");
+    }
+
+    async fn a_new_user_is_answered_as_the_caller_may_read_them(server: Server) {
+        let World { admin, ann, ann_id, .. } = world(&server).await;
+        role(&admin, "idle", json!([])).await;
+        // Returns the answer, and the new user as the admin sees them.
+        let made = async |caller: &Admin<'_>, body: Value| {
+            let answer = caller.post("/api/v1/users", body).await;
+            assert_eq!(answer.status, 201, "{}", answer.text);
+            assert!(answer.json()["link"].is_string() && answer.json()["linkExpiresAt"].is_string(), "{}", answer.text);
+            let id = answer.data()["id"].as_str().unwrap().to_owned();
+            (answer.data(), admin.get(&format!("/api/v1/users/{id}")).await.data())
+        };
+        let create = json!({ "resource": "users", "actions": ["create"] });
+        // Ann reads the names of all users. The list for reading does not limit what she makes.
+        give(&admin, &ann_id, "lister", json!([{ "resource": "users", "actions": ["read", "create"], "fields": { "read": ["name"] } }])).await;
+        let (seen, whole) = made(&ann, json!({ "email": "gus@example.com", "name": "Gus", "roles": ["idle"] })).await;
+        assert_eq!(seen, json!({ "id": whole["id"], "name": "Gus" }));
+        assert_eq!((&whole["email"], &whole["roles"][0]["name"]), (&json!("gus@example.com"), &json!("idle")));
+        // Dan reads no users, and Eve only herself. They get what they sent, as it is stored.
+        let (dan, dan_id) = user(&admin, "dan", None).await;
+        give(&admin, &dan_id, "blind", json!([create])).await;
+        let (eve, eve_id) = user(&admin, "eve", None).await;
+        give(&admin, &eve_id, "self", json!([create, { "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
+        for (caller, name) in [(&dan, "hal"), (&eve, "ida")] {
+            let email = format!("{name}@example.com");
+            let (seen, whole) = made(caller, json!({ "email": format!("{name}@Example.com"), "name": name, "roles": ["idle"] })).await;
+            assert_eq!(seen, json!({ "id": whole["id"], "email": email, "name": name }));
+            assert_eq!(whole["roles"][0]["name"], "idle");
+            let (seen, whole) = made(caller, json!({ "email": format!("{name}2@example.com") })).await;
+            assert_eq!(seen, json!({ "id": whole["id"], "email": format!("{name}2@example.com") }));
+        }
+        // A condition is looked at after the user is made.
+        let (fay, fay_id) = user(&admin, "fay", None).await;
+        give(&admin, &fay_id, "some", json!([create, { "resource": "users", "actions": ["read"], "where": { "name": "bea" } }])).await;
+        let (seen, whole) = made(&fay, json!({ "email": "bea@example.com", "name": "bea" })).await;
+        assert_eq!(seen, whole);
+        assert!(whole["roles"].is_array() && whole["createdAt"].is_string(), "{whole}");
+        let (seen, whole) = made(&fay, json!({ "email": "joe@example.com", "name": "joe" })).await;
+        assert_eq!(seen, json!({ "id": whole["id"], "email": "joe@example.com", "name": "joe" }));
+        let (seen, whole) = made(&admin, json!({ "email": "kim@example.com" })).await;
+        assert_eq!(seen, whole);
     }
 
     async fn relationships_lead_to_users(server: Server) {

@@ -6,6 +6,7 @@ use blockbase_tests::{Engine, ServerBuilder};
 use futures_util::future::join_all;
 use serde_json::json;
 
+use super::hand_made::HandMade;
 use super::{call, expect_limit, good, install, manifest, memory_comes_back, resident_kilobytes, staying_ready, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,4 +110,43 @@ async fn one_block_does_not_take_every_place() {
     })
     .await;
     good(&admin).await;
+}
+
+/// A block whose action makes its memory 8 MiB large. It answers 0 if a value of the component's own data is there, and if the
+/// first bytes of all pages above 1 MiB are zeros, and otherwise a larger number. Then it writes to all of them.
+fn writing() -> HandMade {
+    let fields = r#"(data (i32.const 512) "\00\00\00\00\48\02\00\00\01\00\00\00") (data (i32.const 584) "0")
+        (data (i32.const 1572800) "\07\00\00\00")"#;
+    let call = "(local $at i32) (local $found i32)
+        (drop (memory.grow (i32.const 96)))
+        (local.set $found (i32.ne (i32.load (i32.const 1572800)) (i32.const 7)))
+        (i32.store (i32.const 1572800) (i32.const 1))
+        (local.set $at (i32.const 1048576))
+        (loop $again
+          (local.set $found (i32.or (local.get $found) (i32.load (local.get $at))))
+          (i32.store (local.get $at) (i32.const 2))
+          (local.set $at (i32.add (local.get $at) (i32.const 4096)))
+          (br_if $again (i32.lt_u (local.get $at) (i32.const 8388608))))
+        (i32.store8 (i32.const 584) (i32.add (i32.const 48) (local.get $found)))
+        (i32.const 512)";
+    HandMade { fields: fields.to_owned(), call, ..HandMade::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_sees_what_another_one_wrote_however_much_memory_stays_resident() {
+    let file = writing().packed("writes").await;
+    // Nothing stays in its place, less than the component has at its start, a part of what a call adds, and all of it.
+    for kilobytes in ["0", "64", "4096", "16384"] {
+        let server = ServerBuilder::new(Engine::Sqlite).env("SVC_BLOCK_RESIDENT_KB", kilobytes).start().await;
+        let admin = server.admin().await;
+        let installed = admin.install("", file.clone()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let read = || admin.post("/api/v1/blocks/writes/actions/go", json!({}));
+        for _ in 0..5 {
+            assert_eq!(read().await.data(), json!(0), "{kilobytes} KiB");
+        }
+        for answer in join_all((0..8).map(|_| read())).await {
+            assert_eq!(answer.data(), json!(0), "{kilobytes} KiB");
+        }
+    }
 }

@@ -35,7 +35,7 @@ fn reader(reads: Vec<Reach>) -> Reader {
         ("$now", "2026-01-01T00:00:00.000Z".to_owned()),
         ("$today", "2026-01-01".to_owned()),
     ]);
-    Reader { name: "reader", user: 1, reads, variables, roles: vec!["admin".to_owned()] }
+    Reader { name: "reader", user: 1, reads, variables, roles: Some(vec!["admin".to_owned()]) }
 }
 
 fn variables() -> Variables {

@@ -106,7 +106,8 @@ pub(in crate::promises) struct Reader {
     pub(in crate::promises) reads: Vec<Reach>,
     /// Variables such as `$user.id`, with their values.
     pub(in crate::promises) variables: BTreeMap<&'static str, String>,
-    pub(in crate::promises) roles: Vec<String>,
+    /// The value of `$user.roles`. Without a user, it has none.
+    pub(in crate::promises) roles: Option<Vec<String>>,
 }
 
 /// The result of a condition for a reader.
@@ -259,6 +260,11 @@ struct Parser<'a> {
     passes: BTreeSet<usize>,
 }
 
+/// The problem of a condition that names a variable without a value.
+fn without_value(variable: &str) -> String {
+    format!("{variable} has no value")
+}
+
 impl Parser<'_> {
     fn object<'v>(&mut self, json: &'v Value, level: usize) -> Result<&'v Map<String, Value>, String> {
         self.size.levels = self.size.levels.max(level);
@@ -354,12 +360,10 @@ impl Parser<'_> {
             }
             Operator::IsNull | Operator::IsNotNull if *operand == Value::Bool(true) => Vec::new(),
             Operator::In | Operator::Nin => match operand {
-                Value::String(text) if text == "$user.roles" => self
-                    .reader
-                    .roles
-                    .iter()
-                    .map(|role| Cell::read(column.kind, &Value::from(role.as_str())))
-                    .collect::<Result<_, _>>()?,
+                Value::String(text) if text == "$user.roles" => {
+                    let roles = self.reader.roles.as_ref().ok_or_else(|| without_value(text))?;
+                    roles.iter().map(|role| Cell::read(column.kind, &Value::from(role.as_str()))).collect::<Result<_, _>>()?
+                }
                 Value::Array(items) if items.len() <= ITEMS_MAX => items.iter().map(one).collect::<Result<_, _>>()?,
                 _ => return Err(place()),
             },
@@ -374,7 +378,7 @@ impl Parser<'_> {
         if text.starts_with("$$") {
             return Ok(Value::from(&text[1..]));
         }
-        self.reader.variables.get(text).map(|value| Value::from(value.as_str())).ok_or_else(|| format!("{text} has no value"))
+        self.reader.variables.get(text).map(|value| Value::from(value.as_str())).ok_or_else(|| without_value(text))
     }
 }
 

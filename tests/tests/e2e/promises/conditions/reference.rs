@@ -14,7 +14,7 @@ const CONDITIONS: usize = 300;
 
 fn reader(reads: Vec<Reach>, user: usize) -> Reader {
     let variables = BTreeMap::from([("$user.id", format!("user {user}")), ("$now", "2026-01-01T00:00:00Z".to_owned())]);
-    Reader { name: "reader", user, reads, variables, roles: vec!["admin".to_owned()] }
+    Reader { name: "reader", user, reads, variables, roles: Some(vec!["admin".to_owned()]) }
 }
 
 /// Random worlds with random conditions. `check` gets the world, the reader, the object and the condition.

@@ -109,7 +109,7 @@ pub(super) async fn build(server: &Server, seed: u64, is_large: bool) -> (World,
             ("$now", now.to_rfc3339_opts(SecondsFormat::Millis, true)),
             ("$today", now.date_naive().to_string()),
         ]);
-        Caller { reader: Reader { name: role, user, reads, variables, roles: vec![role.to_owned()] }, token }
+        Caller { reader: Reader { name: role, user, reads, variables, roles: Some(vec![role.to_owned()]) }, token }
     });
     (world, callers.collect())
 }

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::answers::Moment;
+use super::rights::reader;
+use super::worlds::{self, MISSING};
 use crate::promises::conditions::model::{Condition, Everything, Eyes, Place, Reader, Row, World};
 
 /// The fields that a grant lists.
@@ -423,5 +426,27 @@ impl Eyes for View<'_> {
 
     fn shows(&self, object: usize, row: &Row, field: &str) -> bool {
         self.rows[object].get(&row.id).is_some_and(|sight| sight.shows(field))
+    }
+}
+
+#[test]
+fn a_grant_that_names_roles_reaches_no_row_for_callers_without_a_user() {
+    let (world, _) = worlds::schema(&mut Rng::with_seed(0));
+    let values = world.objects[0].columns.iter().map(|column| (column.name.clone(), Value::Null)).collect();
+    let row = Row { id: MISSING.to_owned(), maker: 0, values };
+    // A user without roles has an empty list of them.
+    let names = json!({ "holder": { "in": "$user.roles" } });
+    let met =
+        [json!({ "_not": names }), json!({ "_or": [{ "holder": null }, names] }), json!({ "holder": { "nin": "$user.roles" } })];
+    for condition in met {
+        let of_rows = Grant { condition: Some(condition.clone()), ..Grant::plain(0, &["read"]) };
+        let of_check = Grant { check: Some(condition.clone()), ..Grant::plain(0, &["read"]) };
+        for grant in [of_rows, of_check] {
+            let reaches = |user: Option<&str>| {
+                let layer = Layer::new(&world, &reader(user, None, &[]), user.map(str::to_owned), vec![grant.clone()]);
+                layer.reaches(&world, &layer.held[0], Place::Row(&row))
+            };
+            assert_eq!((reaches(Some("ann")), reaches(None)), (true, false), "{condition}");
+        }
     }
 }

@@ -52,6 +52,7 @@ pub(super) struct Rights {
     pub(super) variables: Reader,
 }
 
+/// The reader of a caller. Without a user, `$user.id` and `$user.roles` have no value.
 pub(super) fn reader(user: Option<&str>, key: Option<&str>, roles: &[&str]) -> Reader {
     let variables = [("$user.id", user), ("$key.id", key)];
     let variables = variables.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned())));
@@ -60,7 +61,7 @@ pub(super) fn reader(user: Option<&str>, key: Option<&str>, roles: &[&str]) -> R
         user: 0,
         reads: Vec::new(),
         variables: variables.collect(),
-        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        roles: user.map(|_| roles.iter().map(|role| (*role).to_owned()).collect()),
     }
 }
 
@@ -113,7 +114,7 @@ impl Rights {
                 reads_events: true,
             });
         }
-        let nobody = reader(None, None, &["public"]);
+        let nobody = reader(None, None, &[]);
         callers.push(Caller {
             name: "anonymous".to_owned(),
             credential: None,
