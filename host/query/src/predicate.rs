@@ -92,7 +92,8 @@ impl Test {
         }
     }
 
-    /// Whether the test is true for a value, with the same meaning as in SQL.
+    /// Whether the test is true for a value, with the same meaning as in SQL. The test has no [`Value::DecimalBetween`]: reading a
+    /// condition replaces it.
     pub(crate) fn holds_for(&self, value: &Value) -> bool {
         match (self, value) {
             (test, Value::Null) => test.holds_on_null(),
@@ -187,10 +188,6 @@ pub(crate) fn order_of_values(value: &Value, wanted: &Value) -> Option<Ordering>
         (Value::Integer(one), Value::Integer(two)) => Some(one.cmp(two)),
         (Value::Decimal { scaled: one, scale }, Value::Decimal { scaled: two, scale: other }) if scale == other => {
             Some(one.cmp(two))
-        }
-        // The wanted number lies between `below` and the next value.
-        (Value::Decimal { scaled, scale }, Value::DecimalBetween { below, scale: other }) if scale == other => {
-            Some(if scaled <= below { Ordering::Less } else { Ordering::Greater })
         }
         (Value::Float(one), Value::Float(two)) => one.partial_cmp(two),
         (Value::Boolean(one), Value::Boolean(two)) => Some(one.cmp(two)),

@@ -196,6 +196,27 @@ fn equal_meanings_have_one_form() {
     assert_eq!(text, "$user.id");
 }
 
+#[test]
+fn conditions_on_one_related_row_are_one_condition() {
+    let registry = registry();
+    let joined = |key: &str| format!(r#"{{"{key}":[{{"project.name":"a"}},{{"project":{{"name":"b"}}}}]}}"#);
+    let read = |text: &str| read_on(&registry, "task", text).expect(text);
+    for key in ["_or", "_and"] {
+        let inside = format!(r#"{{"project":{{"{key}":[{{"name":"a"}},{{"name":"b"}}]}}}}"#);
+        assert_eq!(read(&joined(key)), read(&inside), "{key}");
+    }
+    // In an OR, one of the two is enough.
+    let [task, project] = ["task", "project"].map(|name| registry.object(name).expect("an object"));
+    let nothing: Image = task.columns.iter().map(|_| Value::Null).collect();
+    for (name, expected) in [("a", [true, false]), ("b", [true, false]), ("c", [false, false])] {
+        let mut row: Image = project.columns.iter().map(|_| Value::Null).collect();
+        row[project.column_index("name").expect("a column")] = Value::Text(name.to_owned());
+        let related = HashMap::from([("project", vec![row])]);
+        let is_met = |key: &str| holds(&read(&joined(key)), &nothing, &related);
+        assert_eq!(["_or", "_and"].map(is_met), expected, "{name}");
+    }
+}
+
 /// A random condition on tasks. It may exceed the limits.
 fn random(input: &mut Unstructured<'_>, object: &str, levels: usize) -> fuzz::Result<serde_json::Value> {
     let value = |input: &mut Unstructured<'_>, field: &str| -> fuzz::Result<serde_json::Value> {
@@ -375,13 +396,13 @@ fn numbers_between_two_values_have_their_place() {
     let place = object.column_index("amount").expect("a column");
     assert_eq!(object.columns[place].ty, ColumnType::Decimal { scale: 2 });
     let mut row: Image = object.columns.iter().map(|_| Value::Null).collect();
-    for (scaled, expected) in [(125, [false, true, false, true]), (126, [true, false, false, true])] {
+    for (scaled, expected) in [(125, [false, false, true, true, false, true]), (126, [true, true, false, false, false, true])] {
         row[place] = Value::Decimal { scaled, scale: 2 };
         let is_met = |operator: &str| {
             let condition = read_on(&registry, "task", &format!(r#"{{"amount":{{"{operator}":1.255}}}}"#)).expect("a condition");
             condition.left_for(&row).is_true()
         };
-        assert_eq!(["gte", "lte", "eq", "neq"].map(is_met), expected, "{scaled}");
+        assert_eq!(["gt", "gte", "lt", "lte", "eq", "neq"].map(is_met), expected, "{scaled}");
     }
     row[0] = Value::Uuid(Uuid::nil());
     let condition = read_on(&registry, "task", r#"{"id":"00000000-0000-0000-0000-000000000000"}"#).expect("a condition");
@@ -516,6 +537,13 @@ fn filters_have_the_statement_of_their_condition() {
             r#"{"count":{"in":[1,2]},"amount":{"nin":[1.5]}}"#,
             r#""count" IN (?1, ?2) AND (NOT "amount" IN (?3) OR "amount" IS NULL)"#,
             r#""count" IN ($1, $2) AND (NOT "amount" IN ($3) OR "amount" IS NULL)"#,
+        ),
+        // Numbers with more digits than the column.
+        (
+            "amount[gte]=1.255&amount[lt]=9.999",
+            r#"{"amount":{"gte":1.255,"lt":9.999}}"#,
+            r#""amount" > ?1 AND "amount" <= ?2"#,
+            r#""amount" > $1 AND "amount" <= $2"#,
         ),
         (
             "title[ilike]=ab&due[is_null]=",

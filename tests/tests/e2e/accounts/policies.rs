@@ -16,6 +16,7 @@ use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{key, role, user};
+use crate::data::conditions::encoded;
 
 /// Teams, their members and their tasks.
 pub(crate) async fn define(admin: &Admin<'_>) {
@@ -310,6 +311,17 @@ on_both_engines! {
         admin.post(&format!("{}/links/labels", path(&a)), json!({ "ids": [secret] })).await;
         let shown = ann.get(&format!("{}?expand=labels", path(&a))).await.data();
         assert_eq!(shown["labels"].as_array().unwrap().len(), 1, "{shown}");
+        // In her own conditions, the secret label does not exist either.
+        for (labels, expected) in [
+            (json!({ "some": { "text": "secret" } }), vec![]),
+            (json!({ "none": { "text": "secret" } }), vec!["a", "b"]),
+            (json!({ "every": { "text": "plain" } }), vec!["a", "b"]),
+        ] {
+            let query = format!("where={}", encoded(&json!({ "labels": labels }).to_string()));
+            assert_eq!(titles(&ann, &query).await, expected, "{labels}");
+            let by_admin = titles(&admin, &query).await;
+            assert_eq!(by_admin.iter().any(|title| title == "a"), expected.is_empty(), "{labels}: {by_admin:?}");
+        }
     }
 
     async fn records_that_change_along_with_another_need_no_grant(server: Server) {
