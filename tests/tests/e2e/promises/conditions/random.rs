@@ -87,6 +87,11 @@ impl<'a> Generator<'a> {
         match self.random.u8(0..100) {
             0..22 if !is_deep => {
                 let name = *pick(&mut self.random, &["_and", "_or", "_or"]);
+                if one_in(&mut self.random, 6)
+                    && let Some(items) = self.on_one_row(object, reader, level, depth)
+                {
+                    return Some((name.to_owned(), Value::Array(items)));
+                }
                 let count = match (one_in(&mut self.random, 20), self.is_large) {
                     (true, _) => 0,
                     (false, true) => self.random.usize(2..12),
@@ -108,6 +113,23 @@ impl<'a> Generator<'a> {
             }
             _ => self.leaf(object, reader, level),
         }
+    }
+
+    /// Two conditions on the row that one to-one relation leads to. The server makes one condition of them. `None` if the object
+    /// has no such relation, or if the condition may not have two more steps and tests.
+    fn on_one_row(&mut self, object: usize, reader: &Reader, level: usize, depth: usize) -> Option<Vec<Value>> {
+        if self.steps < 2 || self.leaves < 2 || depth >= DEPTH_MAX || level + 3 > LEVELS_MAX {
+            return None;
+        }
+        let ends: Vec<End> = self.world.ends(object).into_iter().filter(|end| end.is_single).collect();
+        let end = self.random.choice(ends)?;
+        self.steps -= 2;
+        let mut items = Vec::new();
+        for _ in 0..2 {
+            let (key, value) = self.relation(&end, reader, level + 1, depth + 1);
+            items.push(json!({ key: value }));
+        }
+        Some(items)
     }
 
     fn relation(&mut self, end: &End, reader: &Reader, level: usize, depth: usize) -> (String, Value) {
@@ -213,7 +235,7 @@ impl<'a> Generator<'a> {
             },
             "decimal" | "currency" | "percentage" => match self.random.u8(0..6) {
                 // A number with more digits than the column.
-                0 => json!(if text.contains('.') { format!("{text}0000000005") } else { format!("{text}.0000000005") }),
+                0 | 5 => json!(if text.contains('.') { format!("{text}0000000005") } else { format!("{text}.0000000005") }),
                 // A number with few enough digits for a double.
                 1 | 2 if text.len() < 15 => text.parse::<f64>().map_or(value, |number| json!(number)),
                 3 if text.len() < 10 && !text.contains('.') => text.parse::<i64>().map_or(value, |number| json!(number)),

@@ -9,11 +9,11 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::State;
-use super::grants::Caller;
+use super::grants::{Caller, Unfit};
 use super::reads::Standing;
 use super::verbs::{Chosen, Verb, Write};
 use super::worlds::{self, MISSING, NAMES, OBJECTS};
-use crate::promises::conditions::model::{Row, World};
+use crate::promises::conditions::model::{Place, Row, World};
 use crate::promises::conditions::random::Generator;
 use crate::promises::conditions::worlds::{one_in, pick};
 
@@ -95,7 +95,11 @@ impl Requests<'_> {
         if world.rows.iter().any(Vec::is_empty) {
             return json!({ "id": { "is_not_null": true } });
         }
-        let condition = generator.modest(object, &self.caller.reader);
+        // Often, rows of the related object are hidden from the caller.
+        let condition = match self.sometimes(4) {
+            true => generator.leading(object, &self.caller.reader),
+            false => generator.modest(object, &self.caller.reader),
+        };
         // Without a credential, this variable has no value.
         match self.caller.credential.is_none() && condition.to_string().contains("$user.roles") {
             true => json!({ "id": { "is_not_null": true } }),
@@ -224,6 +228,31 @@ impl Requests<'_> {
         Write { is_dry: true, ..Write::new(object, verb) }
     }
 
+    /// A change that is refused because of its row alone: no grant that includes the row lists the field, or the caller cannot
+    /// read the value to which the change adds. `None` if there is no such row.
+    fn forbidden_by_row(&mut self, object: usize) -> Option<Verb> {
+        let (world, caller, action) = (&self.state.world, self.caller, "update");
+        let rows = world.rows[object].iter().filter(|row| caller.reaches(world, object, action, row));
+        let adds = caller.knows(object, "amount") && caller.may_write(object, action, "amount");
+        if self.random.bool() && adds {
+            let is_hidden = |row: &Row| !caller.sight(world, object, Place::Row(row)).shows("amount");
+            let row = self.random.choice(rows.filter(|row| is_hidden(row)).collect::<Vec<_>>())?;
+            let sum = json!({ "$inc": self.random.i64(1..4) });
+            return Some(Verb::Update(row.id.clone(), Map::from_iter([("amount".to_owned(), sum)])));
+        }
+        let mut fields = self.writable(object, action);
+        fields.retain(|name| caller.lacks(object, action, name));
+        let field = self.random.choice(fields)?;
+        let named = BTreeSet::from([field.clone()]);
+        let is_foreign = |row: &Row| {
+            let unfit = caller.fits((world, world), (object, action), (Some(row), row), &named);
+            unfit.iter().any(|unfit| matches!(unfit, Unfit::Fields(_)))
+        };
+        let row = self.random.choice(rows.filter(|row| is_foreign(row)).collect::<Vec<_>>())?;
+        let value = self.value(object, &field);
+        Some(Verb::Update(row.id.clone(), Map::from_iter([(field, value)])))
+    }
+
     /// A write that is not a batch.
     fn single(&mut self) -> Write {
         let which = self.random.u8(0..100);
@@ -238,7 +267,10 @@ impl Requests<'_> {
             0..20 if self.is_full(object) => Verb::Delete(self.id(object, "delete")),
             0..14 => Verb::Create(self.values(object, action)),
             14..20 => Verb::CreateMany((0..self.random.usize(1..4)).map(|_| self.values(object, action)).collect()),
-            34..54 => Verb::Update(self.id(object, action), self.values(object, action)),
+            34..54 => {
+                let forbidden = if self.sometimes(4) { self.forbidden_by_row(object) } else { None };
+                forbidden.unwrap_or_else(|| Verb::Update(self.id(object, action), self.values(object, action)))
+            }
             54..64 => Verb::UpdateMany(self.chosen(object, action), self.values(object, action)),
             64..80 => {
                 let ends = self.state.world.ends(object);

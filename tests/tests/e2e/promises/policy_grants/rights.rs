@@ -22,6 +22,8 @@ use crate::promises::conditions::worlds::{one_in, pick};
 pub(super) const ROLES: [&str; 4] = ["role0", "role1", "role2", "role_of_maker"];
 /// The number of changes of links and references that are tried until one of them changes what a listener sees of another row.
 const MEMBERSHIPS_TRIED: usize = 12;
+/// The number of changes of values that are tried until a listener sees only one image of the row.
+const ROWS_TRIED: usize = 24;
 
 /// An API key.
 pub(super) struct Key {
@@ -246,9 +248,10 @@ impl Run<'_> {
         let watched = if random.bool() { self.listener } else { self.subscriber };
         let before = seen(&self.state.world, &self.callers[watched]);
         let admin = self.server.with_token(self.rights.users[0].1.clone());
-        match random.u8(0..6) {
+        match random.u8(0..7) {
             0 | 1 => self.rights.change_grants(&admin, &self.state.world, random).await,
             2 | 3 => self.rights.change_roles(&admin, random).await,
+            4 => return self.change_sight(case, random, watched).await,
             _ => return self.change_membership(case, random, watched, &before).await,
         }
         self.callers = self.rights.callers(&self.state.world);
@@ -268,6 +271,25 @@ impl Run<'_> {
             if !touched.is_empty() {
                 self.write(case, &admin, write).await;
                 return self.touch(case, random, &touched).await;
+            }
+        }
+    }
+
+    /// Changes a value of a row, so that a listener sees only one of the two images.
+    async fn change_sight(&mut self, case: usize, random: &mut Rng, watched: usize) {
+        let admin = self.callers[0].clone();
+        for _ in 0..ROWS_TRIED {
+            let object = random.usize(..NAMES.len());
+            let Some(id) = random.choice(&self.state.world.rows[object]).map(|row| row.id.clone()) else { continue };
+            // Most conditions of grants test one of these.
+            let field = *pick(random, &["holder", "amount", "kind"]);
+            let values = Map::from_iter([(field.to_owned(), worlds::value(random, field, &self.holders))]);
+            let write = Write::new(object, Verb::Update(id.clone(), values));
+            let Ok(left) = self.state.write(&admin, &write) else { continue };
+            let watcher = &self.callers[watched];
+            let sees = |state: &State| state.row(object, &id).is_some_and(|row| watcher.sees(&state.world, object, row));
+            if sees(&self.state) != sees(&left.state) {
+                return self.write(case, &admin, write).await;
             }
         }
     }
