@@ -1,6 +1,7 @@
-//! The cost of blocks in each language: the time that a call adds to a plain handler, the parts of a call, a block's reads and
-//! changes of records, transfers between accounts, the memory of waiting calls, installs, many idle blocks, and the effect of
-//! spinning blocks on others. Where calls are timed, each block is also measured with instances that are reused.
+//! The cost of blocks in each language: the time that a call adds to a plain handler, also after a pause, the parts of a call, a
+//! block's reads and changes of records, transfers between accounts, the memory of waiting calls and of places between calls,
+//! installs, many blocks that idle or are called in turn, and the effect of spinning blocks on others. Most parts that time calls
+//! also measure each block with instances that are reused.
 //!
 //! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
@@ -12,8 +13,11 @@ mod guests;
 mod hostile;
 mod idle;
 mod install;
+mod many;
 mod memory;
+mod paused;
 mod phases;
+mod resident;
 mod transfers;
 mod update;
 
@@ -38,10 +42,10 @@ pub(crate) struct Options {
     /// A folder with packed blocks such as bench-c.wasm, taken as they are; the others of bench/guests are built
     #[arg(long)]
     guests: Option<PathBuf>,
-    /// Languages, comma-separated; all whose tools are there by default
+    /// Languages, comma-separated; all whose tools are there by default, but only Rust in `many`, which installs 64 of each
     #[arg(long, value_enum, value_delimiter = ',')]
     languages: Vec<Language>,
-    /// Seconds of each measurement
+    /// Seconds of each measurement; `paused` takes longer where its pauses are long
     #[arg(long, default_value_t = 6)]
     seconds: u64,
     /// Connections, where there is more than one
@@ -76,6 +80,8 @@ enum Part {
     Added,
     /// The parts of a call's time, from the server's metrics
     Phases,
+    /// An echo after a pause against a plain handler after the same pause
+    Paused,
     /// Reading a record in a block against reading it by REST
     Data,
     /// Reading and then changing a record in a block against the same two requests by REST
@@ -84,23 +90,31 @@ enum Part {
     Transfers,
     /// Memory of a call that waits
     Memory,
+    /// An echo on servers that keep more and less memory between calls (`SVC_BLOCK_RESIDENT_KB`), and their memory
+    Resident,
     /// Time of an install
     Install,
     /// Memory of many blocks that idle
     Idle,
+    /// Calls that alternate between up to 64 blocks; only in Rust unless `--languages` names others, because 64 in Python take
+    /// minutes to compile
+    Many,
     /// Other requests beside calls that spin
     Hostile,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 12] = [
     Part::Added,
     Part::Phases,
+    Part::Paused,
     Part::Data,
     Part::Update,
     Part::Transfers,
     Part::Memory,
+    Part::Resident,
     Part::Install,
     Part::Idle,
+    Part::Many,
     Part::Hostile,
 ];
 /// The parts that touch records. Only these differ from one database to the other.
@@ -134,12 +148,15 @@ async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option
     match part {
         Part::Added => added::measure(options, guests, cluster).await,
         Part::Phases => phases::measure(options, guests, cluster).await,
+        Part::Paused => paused::measure(options, guests, cluster).await,
         Part::Data => data::measure(options, guests, cluster).await,
         Part::Update => update::measure(options, guests, cluster).await,
         Part::Transfers => transfers::measure(options, guests, cluster).await,
         Part::Memory => memory::measure(options, guests, cluster).await,
+        Part::Resident => resident::measure(options, guests, cluster).await,
         Part::Install => install::measure(options, guests, cluster).await,
         Part::Idle => idle::measure(options, guests, cluster).await,
+        Part::Many => many::measure(options, guests, cluster).await,
         Part::Hostile => hostile::measure(options, guests, cluster).await,
     }
 }

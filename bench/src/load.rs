@@ -90,7 +90,21 @@ pub(crate) async fn run_after(
     time: Duration,
     make: MakeRequest,
 ) -> Measured {
-    let warm = Instant::now() + warm_up;
+    run_at(Pace { warm_up, pause: Duration::ZERO }, address, connections, time, make).await
+}
+
+/// When each connection sends its requests, and from when on they are measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The requests that begin in this time are not measured.
+    pub(crate) warm_up: Duration,
+    /// The time from a response to the next request.
+    pub(crate) pause: Duration,
+}
+
+/// Does the same at another pace.
+pub(crate) async fn run_at(pace: Pace, address: &str, connections: usize, time: Duration, make: MakeRequest) -> Measured {
+    let warm = Instant::now() + pace.warm_up;
     let end = warm + time;
     let tasks: Vec<_> = (0..connections)
         .map(|connection| {
@@ -112,6 +126,9 @@ pub(crate) async fn run_after(
                     if sent >= warm {
                         first.get_or_insert(sent);
                         histogram.record(sent.elapsed().as_micros() as u64).unwrap();
+                    }
+                    if !pace.pause.is_zero() {
+                        tokio::time::sleep(pace.pause).await;
                     }
                 }
                 let took = first.expect("a measured request").elapsed();

@@ -128,7 +128,7 @@ enum Command {
     Identity(identity::Options),
     /// What events cost and how soon they arrive: latency, throughput, streams, a backlog
     Events(events::Options),
-    /// What blocks cost: calls, records, memory, installs, many that idle, some that spin
+    /// What blocks cost: calls, pauses, records, memory, installs, many that idle or are called in turn, some that spin
     Blocks(blocks::Options),
     /// What GraphQL and MCP cost beside REST, and the GraphQL schema of many objects
     Surfaces(surfaces::Options),

@@ -154,8 +154,10 @@ impl Table {
 
 /// A whole number with separators between the thousands.
 pub(crate) fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    let rounded = format!("{number:.0}");
+    let (sign, digits) = rounded.strip_prefix('-').map_or(("", rounded.as_str()), |digits| ("-", digits));
+    let mut text = String::with_capacity(rounded.len() + rounded.len() / 3);
+    text.push_str(sign);
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
@@ -163,4 +165,15 @@ pub(crate) fn grouped(number: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated_and_a_sign_is_no_digit() {
+        let numbers = [0.0, 999.4, 1000.0, 1_234_567.0, -12.0, -123.0, -1234.0];
+        assert_eq!(numbers.map(grouped), ["0", "999", "1,000", "1,234,567", "-12", "-123", "-1,234"]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::identity::median;
-use crate::load::{MakeRequest, Measured, run as run_load};
+use crate::load::{MakeRequest, Measured, Pace, run as run_load, run_at};
 use crate::report::grouped;
 
 /// The number of turns of each contender.
@@ -22,6 +22,11 @@ impl Contender {
 
     pub(crate) async fn turn(&mut self, connections: usize, time: Duration) {
         self.turns.push(run_load(&self.address, connections, time, self.make.clone()).await);
+    }
+
+    /// A turn at another pace.
+    pub(crate) async fn turn_at(&mut self, pace: Pace, connections: usize, time: Duration) {
+        self.turns.push(run_at(pace, &self.address, connections, time, self.make.clone()).await);
     }
 
     /// All turns as one measurement.
@@ -51,6 +56,14 @@ impl Contender {
             self.beside(other, |ours, theirs| ours.p50_us as f64 - theirs.p50_us as f64),
             self.beside(other, |ours, theirs| ours.p99_us as f64 - theirs.p99_us as f64),
         ]
+    }
+}
+
+#[cfg(test)]
+impl Contender {
+    /// A contender that has had these turns.
+    pub(crate) fn after(turns: Vec<Measured>) -> Contender {
+        Contender { address: String::new(), make: std::sync::Arc::new(|_, _| Vec::new()), turns }
     }
 }
 

@@ -146,6 +146,11 @@ impl Guests {
         Guest { is_reused: true, ..packed }
     }
 
+    /// The same component with another name. Everybody who may call blocks may call it.
+    pub(super) fn copy_as(&self, guest: &Guest, name: &str) -> Guest {
+        self.packed_as(guest, name, open_to_everybody)
+    }
+
     /// The example with another name. Everybody who may call blocks may call it, and it has the longest possible timeout.
     pub(super) fn example_as(&self, name: &str) -> Guest {
         self.packed_as(&self.example, name, |manifest| {

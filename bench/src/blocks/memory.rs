@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::identity::median;
 use crate::report::Table;
+use crate::side::Side;
 
 /// The smaller number of waiting calls.
 pub(super) const FEWER: u16 = 16;
@@ -66,10 +67,26 @@ async fn pass(State((arrived, mut open)): State<(Arc<AtomicUsize>, watch::Receiv
 
 /// The memory of a server at one time, in MiB.
 #[derive(Clone, Copy)]
-struct Memory {
-    resident: f64,
+pub(super) struct Memory {
+    pub(super) resident: f64,
     /// The same, but a page that is mapped several times counts once.
-    own: f64,
+    pub(super) own: f64,
+}
+
+impl Memory {
+    pub(super) fn of(subject: &Subject<'_>) -> Memory {
+        Memory { resident: subject.memory_mib().0, own: subject.proportional_mib() }
+    }
+}
+
+/// Calls an action one at a time for a while, and checks its output. The allocator returns memory of earlier calls only while it
+/// gets further requests.
+pub(super) async fn settle(side: &Side, path: &str, input: &Value, output: &Value) {
+    let settled = Instant::now() + SETTLE;
+    while Instant::now() < settled {
+        assert_eq!(side.post(path, input).await["data"], *output);
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// What one server has shown.
@@ -139,16 +156,11 @@ struct Server<'a> {
 
 impl Server<'_> {
     fn memory(&self) -> Memory {
-        Memory { resident: self.subject.memory_mib().0, own: self.subject.proportional_mib() }
+        Memory::of(&self.subject)
     }
 
-    /// Calls one at a time. The allocator returns memory of earlier calls only while it gets further requests.
     async fn settle(&self) {
-        let settled = Instant::now() + SETTLE;
-        while Instant::now() < settled {
-            assert_eq!(self.subject.side.post(&self.path, &self.input).await["data"], 200);
-            tokio::time::sleep(LOOK).await;
-        }
+        settle(&self.subject.side, &self.path, &self.input, &json!(200)).await;
     }
 
     /// The memory while so many calls wait. It returns when they have ended.
