@@ -1,6 +1,6 @@
 //! Blocks: they are installed at run time, run in a sandbox, and have exactly the rights that were granted.
 
-mod ahead;
+pub(crate) mod ahead;
 pub(crate) mod conditions;
 pub(crate) mod hostile;
 pub(crate) mod insight;
