@@ -11,8 +11,8 @@ pub const TEXTS_MAX: usize = 6;
 pub struct KeptTexts([OnceLock<Arc<str>>; TEXTS_MAX]);
 
 impl KeptTexts {
-    /// The text with this number, which costs one reference count. `make` makes it the first time, and every time if there are too
-    /// many texts.
+    /// The text with this number, which costs one reference count. `make` makes it the first time, and every time if there are
+    /// too many texts.
     pub fn text(&self, number: usize, make: impl FnOnce() -> String) -> Arc<str> {
         match self.0.get(number) {
             Some(kept) => Arc::clone(kept.get_or_init(|| make().into())),

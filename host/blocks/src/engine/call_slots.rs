@@ -132,9 +132,9 @@ impl CallSlots {
         Ok(CallSlot { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
     }
 
-    /// The memory of a block, for an instance that no call waits for. `making` instances are being made ahead, with this one. `None`
-    /// if there is other work: more calls run and instances are being made than there are processors, or a call of the block waits
-    /// for a slot.
+    /// The memory of a block, for an instance that no call waits for. `making` instances are being made ahead, with this one.
+    /// `None` if there is other work: more calls run and instances are being made than there are processors, or a call of the
+    /// block waits for a slot.
     pub(crate) fn memory_at_leisure(
         &self,
         block: &str,

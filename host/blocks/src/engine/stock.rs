@@ -94,8 +94,8 @@ pub(crate) struct Making<B, T> {
 }
 
 impl<B, T> Making<B, T> {
-    /// The number of instances of all blocks that are being made ahead. It includes this one, so if two begin at the same time, at
-    /// least one of them sees both.
+    /// The number of instances of all blocks that are being made ahead. It includes this one, so if two begin at the same time,
+    /// at least one of them sees both.
     pub(crate) fn making(&self) -> usize {
         self.stock.state.lock().making.len()
     }
