@@ -1,7 +1,7 @@
 // What a block written in C includes: handlers are plain functions over JSON values, and BB_BLOCK lists them.
 //
-// Each call gets a new instance of the block, whose memory is dropped after the call. So you need not free anything, and variables do
-// not keep their values. But if the manifest asks for `instances.reuse`, an instance serves several calls: free what you allocate, and
+// Each call gets an instance of its own, whose memory is dropped after the call. So you need not free anything, and variables do not
+// keep their values. But if the manifest asks for `instances.reuse`, an instance serves several calls: free what you allocate, and
 // expect values of earlier calls in variables. The texts that the functions return are NUL-terminated UTF-8, and they stay valid until
 // the call ends.
 #ifndef BLOCKBASE_H

@@ -6,7 +6,7 @@
 //
 //	func main() {}
 //
-// Each call gets a new instance of the block, so variables do not keep their values for the next call. But if the manifest asks for
+// Each call gets an instance of its own, so variables do not keep their values for the next call. But if the manifest asks for
 // `instances.reuse`, an instance serves several calls, and variables can have values of earlier ones.
 package blockbase
 

@@ -2598,7 +2598,7 @@ export interface components {
                     [key: string]: "***";
                 };
             }[];
-            /** @description The reuse of instances that takes effect; null if each call gets a new instance. */
+            /** @description The reuse of instances that takes effect; null if each call gets an instance of its own. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
             config: JsonObject;
             /** @description JSON Schema of `config`, from the manifest; null if the block takes no configuration. */
@@ -2700,7 +2700,7 @@ export interface components {
             permissions: components["schemas"]["SvcBlockPermissions"];
             /** @description An install with this text as `consent` fails if it is of something else than this answer shows. This is so if an object or field that the manifest names is another one by then, or exists only then, or no longer. It is also so if the file has another manifest. Null if the permissions cannot be resolved. */
             consent: string | null;
-            /** @description The reuse of instances that would take effect; null if each call would get a new instance. */
+            /** @description The reuse of instances that would take effect; null if each call would get an instance of its own. */
             instances: components["schemas"]["SvcBlockInstances"] | null;
             /** Format: int64 */
             sizeBytes: number;
@@ -2765,7 +2765,7 @@ export interface components {
                 name: string;
                 actions: ("create" | "read" | "update" | "delete" | "manage")[];
             }[];
-            /** @description Without it, each call gets a new instance. */
+            /** @description Without it, each call gets an instance of its own. */
             instances?: components["schemas"]["SvcBlockInstances"];
         };
         /** @description The number, the time and the memory of one handler's calls. */

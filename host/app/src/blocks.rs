@@ -138,7 +138,7 @@ pub struct BlockAnswer {
     hooks: Vec<HookDeclaration>,
     subscriptions: Vec<SubscriptionDeclaration>,
     webhooks: Vec<WebhookDeclaration>,
-    /// The reuse of instances that takes effect; null if each call gets a new instance.
+    /// The reuse of instances that takes effect; null if each call gets an instance of its own.
     instances: Option<manifest::Instances>,
     #[schemars(with = "AnyObject")]
     config: Value,

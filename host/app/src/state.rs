@@ -171,6 +171,8 @@ pub struct App {
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     pub(crate) usages: Usages,
     pub(crate) blocks_version: Mutex<i64>,
+    /// Locked while a request looks in the database for a missing block. The next one looks for itself, because this one may have
+    /// looked too early. Only a change that it found counts for both.
     pub(crate) looking_for_blocks: tokio::sync::Mutex<()>,
     pub(crate) identities: Arc<IdentityCache>,
     pub(crate) tries: TryLimits,

@@ -40,6 +40,6 @@ pub use operator::{Operand, Operator};
 pub use parameter::ListParameter;
 pub use period::Period;
 pub use request::{ExportRequest, ListRequest, Paging, PagingParameters};
-pub use sql::{Param, Statement};
+pub use sql::{Param, SqlText, Statement};
 pub use topic::{TopicFilter, TopicPattern};
 pub use zone::Zone;

@@ -361,7 +361,7 @@ impl Connection {
 
     /// Ids of the rows that a user created. `sql` is the statement for one object.
     pub async fn ids_created_by(&mut self, sql: String, user_id: &str) -> Result<Vec<String>, DbError> {
-        let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
+        let rows = self.fetch_rows(Statement { sql: sql.into(), params: vec![user_id.into()] }).await?;
         rows.iter().map(|row| row.text(0)).collect()
     }
 
@@ -393,7 +393,8 @@ impl Connection {
     pub async fn restamp(&mut self, sql: [String; 2], from: &str, to: Option<&str>) -> Result<u64, DbError> {
         let mut changed = 0;
         for sql in sql {
-            changed += self.execute(Statement { sql, params: vec![from.into(), to.map(str::to_owned).into()] }).await?;
+            let params = vec![from.into(), to.map(str::to_owned).into()];
+            changed += self.execute(Statement { sql: sql.into(), params }).await?;
         }
         Ok(changed)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockbase_query::ddl::SearchMerge;
 use blockbase_query::plan::CreatePlan;
 use blockbase_query::sql::insert_params;
-use blockbase_query::{Dialect, Param, Statement};
+use blockbase_query::{Dialect, Param, SqlText, Statement};
 use blockbase_schema::{Column, Error};
 
 use crate::commit::Commit;
@@ -340,7 +340,7 @@ impl Connection {
     /// # Errors
     /// The first failure, with the index of its record.
     pub async fn insert_each(&mut self, sql: String, plans: &[CreatePlan]) -> Result<(), (usize, DbError)> {
-        let mut statement = Statement { sql, params: Vec::new() };
+        let mut statement = Statement { sql: sql.into(), params: Vec::new() };
         for (index, plan) in plans.iter().enumerate() {
             statement.params.clear();
             statement.params.extend(insert_params(plan));
@@ -362,13 +362,13 @@ impl Connection {
     /// merge of the complete index, unless the index has no leftovers of deleted rows.
     pub async fn merge_search(&mut self, merge: SearchMerge, begins: bool) -> Result<bool, DbError> {
         let SearchMerge { leftovers, merge } = merge;
-        if begins && self.fetch_rows(Statement { sql: leftovers, params: Vec::new() }).await?.is_empty() {
+        if begins && self.fetch_rows(Statement { sql: leftovers.into(), params: Vec::new() }).await?.is_empty() {
             return Ok(false);
         }
         let pages = if begins { -MERGED_PAGES } else { MERGED_PAGES };
-        let changes = || Statement { sql: "SELECT total_changes()".to_owned(), params: Vec::new() };
+        let changes = || Statement { sql: "SELECT total_changes()".to_owned().into(), params: Vec::new() };
         let before = self.fetch_integer(changes()).await?;
-        self.execute(Statement { sql: merge, params: vec![pages.into()] }).await?;
+        self.execute(Statement { sql: merge.into(), params: vec![pages.into()] }).await?;
         // This is how FTS5 reports the end: a step that finds nothing to merge counts as one change.
         Ok(self.fetch_integer(changes()).await? - before > 1)
     }
@@ -516,7 +516,7 @@ impl Connection {
 
     /// Runs a definition statement (DDL), which takes no parameters.
     pub async fn define(&mut self, sql: String) -> Result<(), DbError> {
-        self.execute(Statement { sql, params: Vec::new() }).await.map(|_| ())
+        self.execute(Statement { sql: sql.into(), params: Vec::new() }).await.map(|_| ())
     }
 
     /// Adds `difference` to the stored count of an object when the transaction commits.
@@ -533,11 +533,11 @@ impl Connection {
     }
 
     /// Writes `$1` as `?1` for SQLite. System statements contain no other dollar sign.
-    pub(crate) fn placeholders(&self, sql: impl Into<String>) -> String {
+    pub(crate) fn placeholders(&self, sql: impl Into<String>) -> SqlText {
         let sql = sql.into();
         match self.inner {
-            Inner::Sqlite(_) => sql.replace('$', "?"),
-            Inner::Postgres(_) => sql,
+            Inner::Sqlite(_) => SqlText::Written(sql.replace('$', "?")),
+            Inner::Postgres(_) => SqlText::Written(sql),
         }
     }
 }
@@ -604,7 +604,7 @@ mod tests {
                 if *is_last {
                     connection.ends_with_next();
                 }
-                let statement = Statement { sql: format!("SELECT {number}"), params: Vec::new() };
+                let statement = Statement { sql: format!("SELECT {number}").into(), params: Vec::new() };
                 let found = connection.fetch_integer(statement).now_or_never().expect("SQLite never waits");
                 succeeded.push(found.is_ok());
             }

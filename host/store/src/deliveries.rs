@@ -561,7 +561,7 @@ impl Connection {
                 "UPDATE svc_deliveries SET lease_token = NULL, lease_until = NULL WHERE {} AND lease_token IS NOT NULL",
                 queue.condition()
             );
-            released += self.execute(Statement { sql, params: Vec::new() }).await?;
+            released += self.execute(Statement { sql: sql.into(), params: Vec::new() }).await?;
         }
         Ok(released)
     }
@@ -605,7 +605,7 @@ impl Connection {
                    FROM found WHERE found.consumer IS NOT NULL) \
                  SELECT consumer FROM found WHERE consumer IS NOT NULL"
             );
-            for row in self.fetch_rows(Statement { sql, params: Vec::new() }).await? {
+            for row in self.fetch_rows(Statement { sql: sql.into(), params: Vec::new() }).await? {
                 groups.push(row.text(0)?);
             }
         }

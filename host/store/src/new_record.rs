@@ -30,13 +30,12 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of the insert, then those of [`Connection::emit`].
-    pub async fn insert_record(&mut self, mut insert: Statement, new: NewRecord) -> Result<(), DbError> {
+    pub async fn insert_record(&mut self, insert: Statement, new: NewRecord) -> Result<(), DbError> {
         if !self.joins(&new) {
             self.execute(insert).await?;
             return self.complete(new).await;
         }
-        insert.sql.push_str(" RETURNING ");
-        insert.sql.push_str(VERSION_COLUMN);
+        let insert = Statement { sql: format!("{} RETURNING {VERSION_COLUMN}", insert.sql).into(), params: insert.params };
         let object_id = new.object_id;
         let (joined, is_counted) = self.joined(insert, new).await?;
         self.execute(joined).await?;
@@ -112,7 +111,7 @@ impl Connection {
             }
         }
         sql.push_str(" SELECT * FROM svc_row");
-        Ok((Statement { sql, params }, is_counted))
+        Ok((Statement { sql: sql.into(), params }, is_counted))
     }
 }
 

@@ -39,6 +39,7 @@ impl Writer for Caller {
 
 /// The one integer that a query of the service returns.
 async fn integer(store: &Store, sql: impl Into<String>) -> i64 {
+    let sql: String = sql.into();
     let statement = Statement { sql: sql.into(), params: Vec::new() };
     let read = store.read_as_service(ReadCost::Rows, move |connection| {
         Box::pin(async move { Ok(connection.fetch_integer(statement).await?) })

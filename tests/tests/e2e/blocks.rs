@@ -1,6 +1,6 @@
 //! Blocks: they are installed at run time, run in a sandbox, and have exactly the rights that were granted.
 
-mod ahead;
+pub(crate) mod ahead;
 pub(crate) mod conditions;
 pub(crate) mod hostile;
 pub(crate) mod insight;
@@ -202,7 +202,7 @@ on_both_engines! {
         let hoard = call(&admin, "echo/actions/hoard", json!({})).await.expect_error(500, "action_failed");
         assert!(hoard["message"].as_str().unwrap().contains("memory"), "{hoard}");
         for _ in 0..3 {
-            // Each call has its own instance.
+            // Each call has an instance of its own.
             assert_eq!(call(&admin, "echo/actions/remember", json!({})).await.data(), 1);
         }
         for (code, status, shown) in [

@@ -5,7 +5,7 @@ import classes from "./Blocks.module.css";
 /** The parts of a call in their order, and what happens in each. */
 const PARTS: [keyof HandlerParts, string][] = [
   ["queue", "The call waits for the compiled block, for a free slot, or for a processor."],
-  ["instantiate", "The server makes an instance, and the block runs the code of its start. An instance that is reused is there already."],
+  ["instantiate", "The server makes an instance, and the block runs the code of its start. An instance that was made ahead or kept is there already."],
   ["guest", "The block's own code runs."],
   ["host", "The server works for the block, or waits for something: records, requests to other machines, more memory."],
   ["render", "The server hands over the input, reads the result and makes the answer of it."],

@@ -34,7 +34,7 @@ pub struct Inspection {
     /// another manifest. Null if the permissions cannot be resolved.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     consent: Option<String>,
-    /// The reuse of instances that would take effect; null if each call would get a new instance.
+    /// The reuse of instances that would take effect; null if each call would get an instance of its own.
     instances: Option<Instances>,
     size_bytes: usize,
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]

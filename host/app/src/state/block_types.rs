@@ -92,7 +92,7 @@ pub enum Reusable {
 }
 
 impl ReuseScope {
-    /// `None` if the call gets a new instance. `maker` are the rights that the block's maker has now.
+    /// `None` if the call gets an instance of its own. `maker` are the rights that the block's maker has now.
     pub(crate) fn of(manifest: &Manifest, invoker: &Caller, maker: Option<&Arc<Permissions>>) -> Option<ReuseScope> {
         let caller = match manifest.reuse()?.as_caller {
             false => None,
@@ -187,7 +187,7 @@ pub struct ActionCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
-    /// `None` if the call gets a new instance.
+    /// `None` if the call gets an instance of its own.
     pub reuse: Option<ReuseScope>,
 }
 
@@ -222,7 +222,7 @@ pub struct HookCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
-    /// `None` if the call gets a new instance.
+    /// `None` if the call gets an instance of its own.
     pub reuse: Option<ReuseScope>,
 }
 
@@ -240,7 +240,7 @@ pub struct EventCall {
     pub call_id: String,
     pub timeout: Duration,
     pub usage: Arc<HandlerUsage>,
-    /// `None` if the call gets a new instance.
+    /// `None` if the call gets an instance of its own.
     pub reuse: Option<ReuseScope>,
 }
 

@@ -279,7 +279,7 @@ pub struct Manifest {
     pub config: Option<Value>,
     #[serde(default)]
     pub resources: Vec<ResourceDeclaration>,
-    /// Without it, each call gets a new instance.
+    /// Without it, each call gets an instance of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Instances")]
     pub instances: Option<Instances>,
@@ -292,8 +292,8 @@ impl Manifest {
         with_defaults(self.config.as_ref(), set)
     }
 
-    /// The reuse of instances that takes effect. `None` if each call gets a new instance. If a permission has `"as": "caller"`,
-    /// the block has to ask for that reuse too.
+    /// The reuse of instances that takes effect. `None` if each call gets an instance of its own. If a permission has
+    /// `"as": "caller"`, the block has to ask for that reuse too.
     pub fn reuse(&self) -> Option<Reuse> {
         let asked = self.instances?.reuse?;
         let acts_as_caller = self.permissions.data.iter().any(|permission| permission.run_as.is_some());

@@ -5,7 +5,6 @@
 //! kind, blocks share the slots. Within a block, its callers share them, and are served in turn.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -57,8 +56,6 @@ pub(crate) struct CallSlots {
     by_kind: [Arc<QuotaPlaces<Arc<str>>>; 3],
     memory: MemoryBudget,
     by_block: Mutex<HashMap<Arc<str>, Arc<Share>>>,
-    /// The number of instances that are being made and that no call waits for.
-    making: Arc<AtomicUsize>,
 }
 
 /// The share of one block.
@@ -76,33 +73,12 @@ pub(crate) struct CallSlot {
     _of_all: QuotaPlace<Arc<str>>,
 }
 
-/// The memory that an instance of a block may have besides the calls. Until this is dropped, the instance counts as being made,
-/// and the block is not forgotten.
-pub(crate) struct BlockMemory {
-    share: Arc<Share>,
-    _making: Counted,
-}
-
-/// Counts an instance that is being made until this is dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    /// The number includes this one. So if two begin at the same time, at least one of them sees both.
-    fn begin(count: &Arc<AtomicUsize>) -> (Counted, usize) {
-        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-        (Counted(Arc::clone(count)), number)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+/// The memory that an instance of a block may have besides the calls. Until this is dropped, the block is not forgotten.
+pub(crate) struct BlockMemory(Arc<Share>);
 
 impl BlockMemory {
     pub(crate) fn budget(&self) -> MemoryBudget {
-        self.share.memory.clone()
+        self.0.memory.clone()
     }
 }
 
@@ -123,7 +99,6 @@ impl CallSlots {
             by_kind: CallKind::ALL.map(places),
             memory: MemoryBudget::with_spare(memory_bytes_max.max(memory_of_a_call), spare),
             by_block: Mutex::default(),
-            making: Arc::default(),
         }
     }
 
@@ -157,15 +132,21 @@ impl CallSlots {
         Ok(CallSlot { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
     }
 
-    /// The memory of a block, for an instance that no call waits for. `None` if there is other work: as many calls run and
-    /// instances are being made as there are processors, or a call of the block waits for a slot.
-    pub(crate) fn memory_at_leisure(&self, block: &str, memory_of_a_call: usize, processors: usize) -> Option<BlockMemory> {
+    /// The memory of a block, for an instance that no call waits for. `making` instances are being made ahead, with this one.
+    /// `None` if there is other work: more calls run and instances are being made than there are processors, or a call of the
+    /// block waits for a slot.
+    pub(crate) fn memory_at_leisure(
+        &self,
+        block: &str,
+        memory_of_a_call: usize,
+        making: usize,
+        processors: usize,
+    ) -> Option<BlockMemory> {
         let free = |kind: CallKind| self.by_kind[kind as usize].free();
         let running: usize = CallKind::ALL.into_iter().map(|kind| kind.calls_max() - free(kind)).sum();
-        let (counted, making) = Counted::begin(&self.making);
         let share = self.share(block, memory_of_a_call);
         let nobody_waits = share.by_kind.iter().all(|places| places.waiting() == 0);
-        (running + making <= processors && nobody_waits).then_some(BlockMemory { share, _making: counted })
+        (running + making <= processors && nobody_waits).then_some(BlockMemory(share))
     }
 
     fn share(&self, block: &str, memory_of_a_call: usize) -> Arc<Share> {
@@ -247,20 +228,19 @@ mod tests {
         let slots = CallSlots::new(1 << 30, 1 << 20, nothing_spare());
         let soon = Instant::now() + Duration::from_secs(60);
         let take = async |block: &str, kind| slots.take(block, kind, &caller(1), soon, 1 << 20).await.expect("a slot");
-        let is_there = |processors: usize| slots.memory_at_leisure("hot", 1 << 20, processors).is_some();
-        assert!(is_there(1));
+        let is_there = |making: usize, processors: usize| slots.memory_at_leisure("hot", 1 << 20, making, processors).is_some();
+        assert!(is_there(1, 1));
+        assert!(!is_there(2, 1) && is_there(2, 2), "another instance that is being made has a processor");
         let action = take("other", CallKind::Action).await;
         let hook = take("hot", CallKind::Hook).await;
-        assert!(is_there(3) && !is_there(2));
+        assert!(is_there(1, 3) && !is_there(1, 2));
         drop((action, hook));
-        let memory = slots.memory_at_leisure("hot", 1 << 20, 1).expect("no call runs");
-        assert!(!is_there(1) && is_there(2), "an instance that is being made has a processor");
+        let memory = slots.memory_at_leisure("hot", 1 << 20, 1, 1).expect("no call runs");
         slots.sweep();
         assert!(slots.by_block.lock().contains_key("hot"), "its instance is being made");
         assert!(memory.budget().take(1) && !memory.budget().is_unused());
         memory.budget().give_back(1);
         drop(memory);
-        assert!(is_there(1));
         slots.sweep();
         assert!(slots.by_block.lock().is_empty());
     }
@@ -269,7 +249,7 @@ mod tests {
     async fn no_instance_is_made_ahead_while_a_call_of_its_block_waits() {
         let slots = CallSlots::new(1 << 30, 1 << 20, nothing_spare());
         let (caller, soon) = (caller(1), Instant::now() + Duration::from_secs(60));
-        let is_there = |block: &str| slots.memory_at_leisure(block, 1 << 20, 1_000).is_some();
+        let is_there = |block: &str| slots.memory_at_leisure(block, 1 << 20, 1, 1_000).is_some();
         let mut held = Vec::new();
         let waits = loop {
             let mut call = Box::pin(slots.take("hot", CallKind::Hook, &caller, soon, 1 << 20));

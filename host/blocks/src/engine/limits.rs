@@ -144,8 +144,8 @@ struct Budget {
     whole: Option<MemoryBudget>,
     /// The instances that go first. The complete budget has them.
     instances: Option<Weak<dyn SpareInstances>>,
-    /// It is locked while memory of the complete budget is taken for an instance that is made ahead. So two of them never both take
-    /// what is left for one.
+    /// It is locked while memory of the complete budget is taken for an instance that is made ahead. So two such instances cannot
+    /// take memory that is enough for only one of them.
     ahead: Mutex<()>,
 }
 

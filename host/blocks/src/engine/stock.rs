@@ -94,6 +94,12 @@ pub(crate) struct Making<B, T> {
 }
 
 impl<B, T> Making<B, T> {
+    /// The number of instances of all blocks that are being made ahead. It includes this one, so if two begin at the same time,
+    /// at least one of them sees both.
+    pub(crate) fn making(&self) -> usize {
+        self.stock.state.lock().making.len()
+    }
+
     /// Lets the instance wait until a moment for a call of its block. Its memory must not grow meanwhile. If there is a sweeper,
     /// the caller has to begin a task that calls [`Stock::sweep_one`] regularly.
     ///
@@ -542,9 +548,11 @@ mod tests {
             assert_eq!(put(&stock, &budget, &blocks[0], CallKind::Action, 100 + number), None);
         }
         let (one, other) = (stock.reserve(&first).expect("a place"), stock.reserve(&blocks[1]).expect("a place"));
+        assert_eq!((one.making(), other.making()), (2, 2));
         assert!(stock.reserve(&blocks[2]).is_none(), "62 wait, and two are being made");
         assert_eq!(put(&stock, &budget, &blocks[2], CallKind::Action, 200), Some(0), "those two have their places already");
         drop(one);
+        assert_eq!(other.making(), 1);
         assert_eq!(put(&stock, &budget, &blocks[2], CallKind::Action, 201), None);
         drop(other);
         let leaving = Leaving::begin(&stock.leaving);

@@ -83,8 +83,10 @@ impl Inner {
     }
 
     async fn made_ahead(&self, block: Arc<InstalledBlock>, loaded: Arc<Loaded>) {
-        let Some(share) = self.call_slots.memory_at_leisure(block.name(), self.memory_bytes_max, self.processors) else { return };
         let Some(place) = self.stock.reserve(&block) else { return };
+        let making = place.making();
+        let share = self.call_slots.memory_at_leisure(block.name(), self.memory_bytes_max, making, self.processors);
+        let Some(share) = share else { return };
         let memory = CallMemory::new(share.budget());
         let state = CallState::ahead(self.environment(START_MAX, &memory, CallClock::default()));
         let ticking = self.ticker.keep();

@@ -62,7 +62,7 @@ pub(super) struct Reused {
 }
 
 impl Reused {
-    /// `None` if the call gets a new instance, which is dropped afterwards.
+    /// `None` if the call gets an instance of its own, which is dropped afterwards.
     pub(super) fn of(block: &Arc<InstalledBlock>, kind: CallKind, scope: Option<ReuseScope>) -> Option<Reused> {
         Some(Reused { limits: block.manifest.reuse()?, block: Arc::clone(block), kind, scope: scope? })
     }

@@ -517,7 +517,7 @@ fn listed_by(registry: &Registry, dialect: Dialect, parameters: &[(&str, &str)])
         Reading { registry, decide: &|_| Ok(all.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
     let plan = ListPlan::new(object, &all, &request, &reading, Vec::new()).expect("a plan");
     let statement = sql::list(dialect, &plan, None);
-    (statement.sql, statement.params)
+    (statement.sql.into(), statement.params)
 }
 
 #[test]

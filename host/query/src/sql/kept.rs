@@ -1,9 +1,9 @@
-//! Texts of statements that depend on nothing but the object. The object keeps them, so that they are not written for each
-//! request. A new version of an object is another object, which has no texts yet.
+//! Texts of statements that depend on nothing but the object. The object keeps them, so that they are neither written nor copied
+//! for each request. A new version of an object is another object, which has no texts yet.
 
 use blockbase_schema::{Object, TEXTS_MAX, system};
 
-use super::param::{Param, Statement};
+use super::param::{Param, SqlText, Statement};
 use super::read::is_deep;
 use crate::access::Scope;
 use crate::dialect::Dialect;
@@ -50,7 +50,8 @@ pub(super) fn record(dialect: Dialect, plan: &RecordPlan, write: impl FnOnce() -
 }
 
 fn statement(dialect: Dialect, object: &Object, kept: Kept, params: Vec<Param>, write: impl FnOnce() -> Statement) -> Statement {
-    Statement { sql: object.texts.text(kept.number(dialect), || write().sql), params }
+    let text = object.texts.text(kept.number(dialect), || write().sql.into());
+    Statement { sql: SqlText::Kept(text), params }
 }
 
 /// Whether a list shows all columns of all rows, the newest rows first.
@@ -84,7 +85,7 @@ mod tests {
     const DIALECTS: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
     fn parts(statement: Statement) -> (String, Vec<Param>) {
-        (statement.sql, statement.params)
+        (statement.sql.into(), statement.params)
     }
 
     #[test]
@@ -106,6 +107,11 @@ mod tests {
             for dialect in DIALECTS {
                 let written = written_record(dialect, &record, false);
                 assert_eq!(parts(sql::get(dialect, &record, false)), parts(written));
+                let text = || match sql::get(dialect, &record, false).sql {
+                    SqlText::Kept(text) => text,
+                    SqlText::Written(text) => panic!("written again: {text}"),
+                };
+                assert!(Arc::ptr_eq(&text(), &text()), "a request copies the text");
             }
         }
     }
@@ -135,10 +141,10 @@ mod tests {
             let plan = RecordPlan { object: Arc::clone(&object), scope, id: Uuid::from_u128(1) };
             sql::get(Dialect::Sqlite, &plan, for_update)
         };
-        let whole = get(Scope::All, false).sql;
+        let whole = String::from(get(Scope::All, false).sql);
         let own = get(Scope::Own("somebody".to_owned()), false);
         assert!(own.sql.contains("created_by\" = ?2") && own.params.len() == 2, "{}", own.sql);
         assert!(get(Scope::All, true).sql.contains("svc_rowid"));
-        assert_eq!(get(Scope::All, false).sql, whole);
+        assert_eq!(String::from(get(Scope::All, false).sql), whole);
     }
 }

@@ -1,5 +1,9 @@
 //! Bound values, and the SQL text that they are bound to.
 
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use blockbase_schema::{ColumnType, Value};
 
 /// A bound value. Its variant says the type even if the value is null, because Postgres needs the type.
@@ -115,6 +119,48 @@ impl Param {
 /// SQL text and the values that are bound to it.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    pub sql: String,
+    pub sql: SqlText,
     pub params: Vec<Param>,
+}
+
+/// The text of a statement.
+#[derive(Clone, Debug)]
+pub enum SqlText {
+    /// It was written for this statement.
+    Written(String),
+    /// An object keeps it, and all requests share it.
+    Kept(Arc<str>),
+}
+
+impl Deref for SqlText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            SqlText::Written(text) => text,
+            SqlText::Kept(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for SqlText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self)
+    }
+}
+
+impl From<String> for SqlText {
+    fn from(text: String) -> SqlText {
+        SqlText::Written(text)
+    }
+}
+
+/// Copies a kept text.
+impl From<SqlText> for String {
+    fn from(text: SqlText) -> String {
+        match text {
+            SqlText::Written(text) => text,
+            SqlText::Kept(text) => String::from(&*text),
+        }
+    }
 }

@@ -84,7 +84,7 @@ pub fn count_nulls(dialect: Dialect, object: &Object, column: &Column) -> Statem
 
 /// Counts the links of a many_to_many relationship.
 pub fn count_links(relationship_id: i64) -> Statement {
-    Statement { sql: format!("SELECT count(*) FROM {}", link_table(relationship_id)), params: Vec::new() }
+    Statement { sql: format!("SELECT count(*) FROM {}", link_table(relationship_id)).into(), params: Vec::new() }
 }
 
 /// The statement that adds the column for converted values.

@@ -180,10 +180,10 @@ impl Writer {
 
     pub(super) fn finish(self) -> Statement {
         if self.tables.is_empty() {
-            return Statement { sql: self.sql, params: self.params };
+            return Statement { sql: self.sql.into(), params: self.params };
         }
         let tables: Vec<String> = self.tables.iter().map(|(name, select)| format!("{name} AS MATERIALIZED ({select})")).collect();
-        Statement { sql: format!("WITH {} {}", tables.join(", "), self.sql), params: self.params }
+        Statement { sql: format!("WITH {} {}", tables.join(", "), self.sql).into(), params: self.params }
     }
 
     /// Adds a table that the statement creates first, in its `WITH`.

@@ -28,7 +28,7 @@ pub(super) fn additions(added: &Value) -> Vec<String> {
     lines
 }
 
-/// Lines that describe the reuse of instances: `{ calls, seconds, asCaller }`. No lines if each call gets a new instance.
+/// Lines that describe the reuse of instances: `{ calls, seconds, asCaller }`. No lines if each call gets an instance of its own.
 fn reuse(reuse: &Value) -> Vec<String> {
     if !reuse.is_object() {
         return Vec::new();

@@ -31,7 +31,7 @@ impl Connection {
                FROM found WHERE found.consumer IS NOT NULL) \
              SELECT consumer FROM found WHERE consumer IS NOT NULL"
         );
-        self.fetch_rows(Statement { sql, params: Vec::new() }).await?.iter().map(|row| row.text(0)).collect()
+        self.fetch_rows(Statement { sql: sql.into(), params: Vec::new() }).await?.iter().map(|row| row.text(0)).collect()
     }
 
     /// The next `limit` dead deliveries of a group after the event number `after`. The window limits the work even if few

@@ -235,7 +235,7 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
             "delete" => format!("DELETE FROM svc_ft_{object_id} WHERE rowid = ?1"),
             _ => format!("INSERT INTO svc_ft_{object_id} (rowid, document) VALUES (?1, ?2)"),
         };
-        let statement = Statement { sql, params };
+        let statement = Statement { sql: sql.into(), params };
         trace_sql(&statement.sql);
         execute(driver, &statement).map(|_| ())
     };
@@ -259,7 +259,7 @@ fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
     let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
     for (object_id, difference) in differences.into_iter().filter(|(_, difference)| *difference != 0) {
         let statement = Statement {
-            sql: "UPDATE svc_counts SET rows = rows + ?2 WHERE object_id = ?1".to_owned(),
+            sql: "UPDATE svc_counts SET rows = rows + ?2 WHERE object_id = ?1".to_owned().into(),
             params: vec![Param::from(object_id), Param::from(difference)],
         };
         trace_sql(&statement.sql);

@@ -1,6 +1,6 @@
 //! Instances made ahead: calls of a hot block get them, each for itself, and no call gets one of an earlier block.
 //!
-//! These tests run only on SQLite, because the blocks use no data.
+//! These tests run only on SQLite, because the blocks use no data. Those of blocks in other languages are in `cli_sdk`.
 
 use blockbase_tests::{Admin, Answer, Engine, Exposition, Server, ServerBuilder, until};
 use serde_json::{Value, json};
@@ -31,7 +31,8 @@ fn counting(first: char, imports: &'static str, start: &str) -> HandMade {
     HandMade { imports, fields, call, ..HandMade::default() }
 }
 
-async fn server() -> Server {
+/// A server with metrics.
+pub(crate) async fn server() -> Server {
     ServerBuilder::new(Engine::Sqlite).env("SVC_TELEMETRY", "true").start().await
 }
 
@@ -51,15 +52,20 @@ async fn instances(admin: &Admin<'_>, block: &str, instance: &str) -> f64 {
     shown.value("svc_block_instances_total", &[("svc_block", block), ("svc_block_instance", instance)]).unwrap_or(0.0)
 }
 
-/// Calls the action until instances that were made ahead have served some of these calls. Each call has to answer with `counted`,
-/// so none sees what an earlier one has counted.
-async fn is_made_ahead(admin: &Admin<'_>, counted: u32) {
-    let before = instances(admin, "counts", "ahead").await;
+/// Calls a block until instances that were made ahead have served some of these calls. `call` makes a call, and asserts that it
+/// sees nothing of an earlier one.
+pub(crate) async fn are_made_ahead(admin: &Admin<'_>, block: &str, mut call: impl AsyncFnMut()) {
+    let before = instances(admin, block, "ahead").await;
     until("instances that were made ahead serve calls", async || {
-        assert_eq!(count(admin, "counts").await, counted);
-        instances(admin, "counts", "ahead").await >= before + 3.0
+        call().await;
+        instances(admin, block, "ahead").await >= before + 3.0
     })
     .await;
+}
+
+/// Does so with the block `counts`, of which each call has to answer with `counted`.
+async fn is_made_ahead(admin: &Admin<'_>, counted: u32) {
+    are_made_ahead(admin, "counts", async || assert_eq!(count(admin, "counts").await, counted)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! The SDK for JavaScript and TypeScript: the unchanged template, and the functions that a handler can use.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use blockbase_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::blocks::ahead;
 use crate::cli_sdk::promises;
 
 /// Handlers in addition to those of the template.
@@ -73,6 +75,23 @@ async fn install(admin: &Admin<'_>) {
 fn the_sdk_passes_its_own_tests() {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/js");
     run(Command::new("node").args(["--test", "tests/"]).current_dir(sdk));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: a toolchain"]
+async fn calls_of_a_hot_block_get_instances_that_were_made_ahead() {
+    let server = ahead::server().await;
+    let admin = server.admin().await;
+    install(&admin).await;
+    let mut drawn = HashSet::new();
+    ahead::are_made_ahead(&admin, "hello", async || {
+        assert_eq!(call(&admin, "count", json!({})).await.data(), json!({ "counted": 1, "ranLate": [] }));
+        let number = call(&admin, "draw", json!({})).await.data()["number"].to_string();
+        assert!(drawn.insert(number), "two instances drew the same number: {drawn:?}");
+        // What a call leaves ends with its instance.
+        assert_eq!(call(&admin, "leave", json!({})).await.data(), json!({ "counted": 1 }));
+    })
+    .await;
 }
 
 #[test]

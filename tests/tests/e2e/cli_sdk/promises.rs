@@ -72,9 +72,9 @@ pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, e
 /// The number of calls whose random numbers are compared.
 pub(crate) const DRAWS: usize = 8;
 
-/// Tests that each of the named members of an action's answer differs in every call. Each call has a new instance. Half of the
-/// calls run at the same time, and the others one after the other, so that they may get the memory of an earlier one. Returns the
-/// last answer.
+/// Tests that each of the named members of an action's answer differs in every call. Each call has an instance of its own. Half of
+/// the calls run at the same time, and the others one after the other, so that they may get the memory of an earlier one. Returns
+/// the last answer.
 pub(crate) async fn nothing_repeats(admin: &Admin<'_>, path: &str, members: &[&str]) -> Value {
     let draw = async || admin.post(path, json!({})).await.data();
     let mut drawn = futures_util::future::join_all((0..DRAWS / 2).map(|_| draw())).await;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use blockbase_tests::{Admin, Answer, Server, blockbase, inspect, lock, made_once, on_both_engines, pack, target_directory};
 use serde_json::{Value, json};
 
+use crate::blocks::ahead;
 use crate::cli_sdk::promises;
 
 /// Handlers for functions that the template does not show, in a module beside `block.py`.
@@ -306,6 +307,25 @@ async fn a_real_world(admin: &Admin<'_>) {
     assert!((first["now"].as_f64().unwrap() - now).abs() < 60.0, "{first}");
     assert_eq!(first["hmac"], "515aae133b435d4000956731f68ae5cf5eb85d4f0dc6a546d2bfcd3595ec1ae1");
     assert_eq!((&first["parsed"], &first["cheer"]), (&json!("2024-05-01T00:00:00"), &json!("Well done!")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: a toolchain"]
+async fn calls_of_a_hot_block_get_instances_that_were_made_ahead() {
+    let server = ahead::server().await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    promises::define_related(&admin).await;
+    install(&admin, "", block().await, 201).await;
+    let mut drawn = HashSet::new();
+    ahead::are_made_ahead(&admin, "hello-py", async || {
+        let answer = call(&admin, "world", json!({})).await.data();
+        assert_eq!((&answer["calls"], &answer["chosen"]), (&json!(1), &json!(true)));
+        for member in SOURCES {
+            assert!(drawn.insert((member, answer[member].to_string())), "{member} repeats: {answer}");
+        }
+    })
+    .await;
 }
 
 /// With reuse, variables keep their values, and no number is drawn twice either.

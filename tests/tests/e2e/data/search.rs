@@ -61,7 +61,7 @@ async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]
 
 /// The text of a statement, with its values in place of the placeholders.
 pub(crate) fn with_values(dialect: Dialect, statement: Statement) -> String {
-    let mut text = statement.sql;
+    let mut text = String::from(statement.sql);
     for (index, param) in statement.params.iter().enumerate().rev() {
         let literal = match param {
             Param::Text(Some(text)) => format!("'{}'", text.replace('\'', "''")),

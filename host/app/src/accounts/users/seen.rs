@@ -165,24 +165,22 @@ impl App {
     /// # Errors
     /// `internal`.
     pub(super) async fn seen_after(&self, caller: &Caller, changed: ManagedUserAnswer, sent: &[&str]) -> Result<SeenUserAnswer> {
-        // What they sent is shown as this call stored it.
-        let unseen = sent_only(&changed, sent)?;
         let id = changed.user.id().to_owned();
         let seen = match access_to_whole(caller) {
-            Ok(Some(access)) if access.only().is_none_or(|only| only == id) => Ok(SeenUserAnswer::Whole(Box::new(changed))),
+            Ok(Some(access)) if access.only().is_none_or(|only| only == id) => {
+                return Ok(SeenUserAnswer::Whole(Box::new(changed)));
+            }
             Ok(Some(_)) => Err(Error::not_found("user")),
             Ok(None) => self.some_user(caller, &id).await,
             Err(error) => Err(error),
         };
-        match seen {
-            Ok(seen) => Ok(seen),
-            Err(error) => {
-                if !matches!(error.code, Code::NotFound | Code::Forbidden | Code::Unauthorized) {
-                    tracing::warn!(error = %error, "a changed user is answered with what was sent");
-                }
-                Ok(SeenUserAnswer::Members(unseen))
+        seen.or_else(|error| {
+            if !matches!(error.code, Code::NotFound | Code::Forbidden | Code::Unauthorized) {
+                tracing::warn!(error = %error, "a changed user is answered with what was sent");
             }
-        }
+            // What they sent is shown as this call stored it.
+            Ok(SeenUserAnswer::Members(sent_only(&changed, sent)?))
+        })
     }
 
     /// The object `users`, and the scope of those users of whom the caller may see all members.

@@ -40,7 +40,7 @@ pub(crate) async fn insert_many(
             checked.map_err(|error| at(index, error))?;
         }
     }
-    let one = sql::insert(dialect, object, &[first]).sql;
+    let one = String::from(sql::insert(dialect, object, &[first]).sql);
     let inserted = match dialect {
         Dialect::Sqlite => connection.insert_each(one, &plans).await,
         Dialect::Postgres => insert_in_chunks(connection, object, &plans, one).await,

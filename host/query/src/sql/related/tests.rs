@@ -63,7 +63,7 @@ pub(in crate::sql) fn bound(dialect: Dialect, statement: sql::Statement) -> Stri
         assert!(statement.sql.contains(&dialect.placeholder(number)), "{number} of {}", statement.sql);
     }
     assert!(!statement.sql.contains(&dialect.placeholder(statement.params.len() + 1)), "{}", statement.sql);
-    statement.sql
+    statement.sql.into()
 }
 
 #[test]

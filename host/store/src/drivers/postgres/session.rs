@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use blockbase_query::Statement;
+use blockbase_query::{SqlText, Statement};
 use blockbase_quota::Place;
 use blockbase_schema::Column;
 use futures_util::TryStreamExt;
-use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgQueryResult, PgRow};
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::kept::{Away, Kept};
 use super::statement;
@@ -40,6 +40,14 @@ pub(crate) struct Session {
     unsent_begin: Option<&'static str>,
     /// The caller's place. It becomes free when the connection does.
     _place: Option<Place>,
+}
+
+/// The text as the driver takes it. It is not copied.
+fn for_driver(sql: SqlText) -> SqlStr {
+    match sql {
+        SqlText::Written(text) => AssertSqlSafe(text).into_sql_str(),
+        SqlText::Kept(text) => AssertSqlSafe(text).into_sql_str(),
+    }
 }
 
 /// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To give it back, the server
@@ -93,15 +101,15 @@ impl Session {
 
     /// Runs statements without parameters.
     pub(crate) async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
-        let sql: String = sql.into();
+        let sql = SqlText::Written(sql.into());
         trace_sql(&sql);
         let sql = self.after_begin(sql);
         self.send(sql).await
     }
 
-    async fn send(&mut self, sql: String) -> Result<(), DbError> {
+    async fn send(&mut self, sql: SqlText) -> Result<(), DbError> {
         self.is_busy = true;
-        let ran: Result<PgQueryResult, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await;
+        let ran: Result<PgQueryResult, sqlx::Error> = sqlx::raw_sql(for_driver(sql)).execute(self.driver()?).await;
         self.ended(ran).map(|_| ())
     }
 
@@ -148,18 +156,18 @@ impl Session {
         match self.unsent_begin.take() {
             Some(sql) => {
                 self.in_transaction = true;
-                self.send(sql.to_owned()).await
+                self.send(sql.to_owned().into()).await
             }
             None => Ok(()),
         }
     }
 
     /// Statements without parameters, after those that begin the transaction if they were not sent yet.
-    fn after_begin(&mut self, sql: String) -> String {
+    fn after_begin(&mut self, sql: SqlText) -> SqlText {
         match self.unsent_begin.take() {
             Some(begin) => {
                 self.in_transaction = true;
-                format!("{begin}; {sql}")
+                SqlText::Written(format!("{begin}; {sql}"))
             }
             None => sql,
         }
@@ -183,8 +191,8 @@ impl Session {
         self.is_busy = true;
         let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
             // Definitions are not prepared, because they would only fill the statement cache.
-            true => sqlx::raw_sql(AssertSqlSafe(sql)).execute(self.driver()?).await,
-            false => sqlx::query_with(AssertSqlSafe(sql), arguments).execute(self.driver()?).await,
+            true => sqlx::raw_sql(for_driver(sql)).execute(self.driver()?).await,
+            false => sqlx::query_with(for_driver(sql), arguments).execute(self.driver()?).await,
         };
         Ok(self.ended(answer)?.rows_affected())
     }
@@ -199,7 +207,7 @@ impl Session {
         let arguments = statement::arguments(statement.params)?;
         self.begin_first().await?;
         self.is_busy = true;
-        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
+        let mut rows = sqlx::query_with(for_driver(statement.sql), arguments).fetch(self.driver()?);
         let mut bytes_of_turn = 0;
         loop {
             match rows.try_next().await {
@@ -233,9 +241,9 @@ impl Session {
     /// The rows of a statement that contains its values. If it is the first one of a transaction, both need one round trip.
     pub(crate) async fn fetch_plain(&mut self, sql: String) -> Result<Vec<Row>, DbError> {
         trace_sql(&sql);
-        let sql = self.after_begin(sql);
+        let sql = self.after_begin(sql.into());
         self.is_busy = true;
-        let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(self.driver()?).await;
+        let found: Result<Vec<PgRow>, sqlx::Error> = sqlx::raw_sql(for_driver(sql)).fetch_all(self.driver()?).await;
         self.ended(found)?.iter().map(statement::system_row).collect()
     }
 
@@ -272,7 +280,7 @@ impl Session {
         self.begin_first().await?;
         // The connection stays busy until all rows are read. So a failure in between closes it.
         self.is_busy = true;
-        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
+        let mut rows = sqlx::query_with(for_driver(statement.sql), arguments).fetch(self.driver()?);
         let mut is_first = true;
         while let Some(row) = rows.try_next().await.map_err(statement::db_error)? {
             if std::mem::take(&mut is_first) {

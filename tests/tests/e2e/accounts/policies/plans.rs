@@ -77,7 +77,7 @@ on_both_engines! {
         let explained = async |grant: &Grant| {
             let mut plans = Vec::new();
             for (read, statement) in statements(&server, &registry, grant.clone(), ids[7].as_str().unwrap()) {
-                let sql = statement.sql.clone();
+                let sql = statement.sql.to_string();
                 plans.push((read, explained_statement(&server, statement).await, sql));
             }
             plans

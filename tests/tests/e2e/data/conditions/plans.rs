@@ -130,7 +130,7 @@ on_both_engines! {
             // For its values, a statement is planned without the test that makes a plan for all values expensive.
             let count = sql::count(Dialect::Postgres, project, &plan.selection);
             let mut unknown = count.clone();
-            unknown.sql = unknown.sql.replace(&format!("(${} OR ", unknown.params.len()), "((SELECT true) OR ");
+            unknown.sql = unknown.sql.replace(&format!("(${} OR ", unknown.params.len()), "((SELECT true) OR ").into();
             unknown.params.pop();
             let [count, unknown] = [explained_statement(&server, count).await, explained_statement(&server, unknown).await];
             assert!(!count.contains("generate_series"), "{count}");
