@@ -42,16 +42,20 @@ impl App {
             .await
     }
 
-    /// The events numbered in `(after, up_to]`, in their order. At most one page.
+    /// The events numbered in `(after, up_to]`, in their order. At most one page. The rights in memory are then no older than the
+    /// events.
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn events_between(&self, after: i64, up_to: i64) -> Result<EventPage> {
-        self.store
+        let page = self
+            .store
             .read_as_service(ReadCost::Rows, move |connection| {
                 Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
             })
-            .await
+            .await?;
+        self.follow_accounts_of(&page.events);
+        Ok(page)
     }
 
     /// Tells the other instances that this one has committed events for consumer groups.

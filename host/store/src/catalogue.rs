@@ -46,7 +46,7 @@ pub struct Versions {
     pub schema: i64,
     pub blocks: i64,
     pub subscriptions: i64,
-    /// The version of users, roles, keys and sessions. It is raised only if there are other instances.
+    /// The version of users, roles, keys and sessions. It is raised only if there may be other instances.
     pub accounts: i64,
 }
 
@@ -71,6 +71,14 @@ impl Connection {
     pub async fn version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT version FROM svc_versions WHERE name = $1", vec![name.into()]).await?;
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
+    }
+
+    /// The version of the accounts. 0 on SQLite, where only this process changes them.
+    pub async fn accounts_version(&mut self) -> Result<i64, DbError> {
+        match self.dialect() {
+            Dialect::Sqlite => Ok(0),
+            Dialect::Postgres => self.version("accounts").await,
+        }
     }
 
     /// The version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.

@@ -26,6 +26,9 @@ pub struct CommittedEvent {
     /// The event was written on this version of the schema or on an earlier one. 0 if this process made all changes of the schema
     /// up to the event, and for an event that was made from another one.
     pub schema: i64,
+    /// The version of the accounts when the event was read. It includes every change of rights that was committed before the
+    /// event. 0 if only this process changes accounts, and for an event that was made from another one.
+    pub accounts: i64,
     /// A frame of a stream: an `id:` line, a `data:` line with the envelope, and an empty line.
     frame: Bytes,
     envelope: Range<usize>,
@@ -51,6 +54,7 @@ impl CommittedEvent {
             depth,
             occurred_at: event.occurred_at,
             schema: 0,
+            accounts: 0,
             frame: frame.into(),
             envelope,
             payload,
@@ -61,7 +65,8 @@ impl CommittedEvent {
         let (id, topic, payload) = (row.text(1)?, row.text(2)?, payload_of(row, 3)?);
         let event = EventText { id: &id, topic: &topic, payload: &payload, occurred_at: row.integer(8)? };
         let (object, owner, depth) = (row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?);
-        Ok(CommittedEvent { schema: row.integer(10)?, ..CommittedEvent::new(row.integer(0)?, &event, object, owner, depth) })
+        let (schema, accounts) = (row.integer(10)?, row.integer(11)?);
+        Ok(CommittedEvent { schema, accounts, ..CommittedEvent::new(row.integer(0)?, &event, object, owner, depth) })
     }
 
     /// The event's approximate size in memory.

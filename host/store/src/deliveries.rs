@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use blockbase_query::{Dialect, Param, Statement};
 
 use crate::connection::Connection;
-use crate::dialect_sql::{among, database_now, schema_in_snapshot};
+use crate::dialect_sql::{accounts_in_snapshot, among, database_now, schema_in_snapshot};
 use crate::error::DbError;
 use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
@@ -80,6 +80,9 @@ pub struct ClaimedEvent {
 #[derive(Clone, Debug, Default)]
 pub struct Claimed {
     pub deliveries: Vec<ClaimedDelivery>,
+    /// The version of the accounts when the events of the deliveries were read, as in
+    /// [`CommittedEvent`](crate::CommittedEvent).
+    pub accounts: i64,
     /// The number of deliveries that are dead now, because they were claimed too often without an outcome.
     pub given_up: u64,
     /// Whether more deliveries are due than were claimed, either now or when the claimed ones have ended.
@@ -300,7 +303,7 @@ impl Connection {
         if !choice.chosen.is_empty() {
             let fitting = self.fitting(choice.chosen, claim.bytes_max).await?;
             claimed.has_more |= fitting.1;
-            claimed.deliveries = self.lease(claim, fitting.0).await?;
+            (claimed.deliveries, claimed.accounts) = self.lease(claim, fitting.0).await?;
         }
         Ok(claimed)
     }
@@ -363,7 +366,8 @@ impl Connection {
         self.fetch_rows(statement).await?.iter().map(Candidate::of_row).collect()
     }
 
-    async fn lease(&mut self, claim: &Claim, chosen: Vec<i64>) -> Result<Vec<ClaimedDelivery>, DbError> {
+    /// The leased deliveries, and the version of the accounts when their events were read.
+    async fn lease(&mut self, claim: &Claim, chosen: Vec<i64>) -> Result<(Vec<ClaimedDelivery>, i64), DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
         // A row that another transaction resets at this moment is left to the next claim.
@@ -389,18 +393,20 @@ impl Connection {
             deliveries.push(ClaimedDelivery { seq, attempts, last_attempt, record_id, event: None });
         }
         deliveries.sort_by_key(|delivery| delivery.seq);
-        let mut events = self.claimed_events(deliveries.iter().map(|delivery| delivery.seq).collect()).await?;
+        let (mut events, accounts) = self.claimed_events(deliveries.iter().map(|delivery| delivery.seq).collect()).await?;
         for delivery in &mut deliveries {
             delivery.event = events.remove(&delivery.seq);
         }
-        Ok(deliveries)
+        Ok((deliveries, accounts))
     }
 
-    /// Those of the events that can be read, by their numbers.
-    async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<HashMap<i64, ClaimedEvent>, DbError> {
+    /// Those of the events that can be read, by their numbers, and the version of the accounts when they were read.
+    async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<(HashMap<i64, ClaimedEvent>, i64), DbError> {
         let sql = format!(
-            "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner, {} FROM svc_events WHERE {}",
+            "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner, {}, {} FROM svc_events \
+             WHERE {}",
             schema_in_snapshot(self.dialect()),
+            accounts_in_snapshot(self.dialect()),
             among(self.dialect(), "seq", 1)
         );
         let statement = Statement { sql: self.placeholders(sql), params: vec![Param::IntegerList(seqs)] };
@@ -419,7 +425,10 @@ impl Connection {
             };
             Some((seq, event))
         };
-        Ok(self.fetch_rows(statement).await?.iter().filter_map(read).collect())
+        let rows = self.fetch_rows(statement).await?;
+        // All rows are of one snapshot, so they have the same version.
+        let accounts = rows.first().map_or(Ok(0), |row| row.integer(11))?;
+        Ok((rows.iter().filter_map(read).collect(), accounts))
     }
 
     async fn give_up(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<u64, DbError> {

@@ -20,6 +20,16 @@ pub(crate) fn schema_in_snapshot(dialect: Dialect) -> &'static str {
     }
 }
 
+/// The version of the accounts in the snapshot of a statement, as SQL. A statement that reads events selects it too. It includes
+/// every change of rights that was committed before an event of the snapshot. On SQLite, only this process changes accounts, so
+/// nothing is read there.
+pub(crate) fn accounts_in_snapshot(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "0",
+        Dialect::Postgres => "(SELECT version FROM svc_versions WHERE name = 'accounts')",
+    }
+}
+
 /// SQL for the condition that `column` is in the list that is bound as `$place`.
 pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     match dialect {

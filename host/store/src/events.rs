@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::committed_event::{CommittedEvent, EventText};
 use crate::connection::{Connection, Emitted, Inner};
 use crate::deliveries::VisibleEvents;
-use crate::dialect_sql::{among, schema_in_snapshot};
+use crate::dialect_sql::{accounts_in_snapshot, among, schema_in_snapshot};
 use crate::error::DbError;
 use crate::packing::{PAGE_BYTES_MAX, Stored, pack, payload_bytes};
 use crate::row::Row;
@@ -103,6 +103,8 @@ pub struct EventHead {
     pub topic: String,
     pub object: Option<String>,
     pub owner: Option<String>,
+    /// As in [`CommittedEvent`].
+    pub accounts: i64,
 }
 
 /// The record or object whose events are requested.
@@ -113,15 +115,21 @@ pub struct HeadFilter {
     pub record_id: Option<String>,
 }
 
-/// Reads the head from a row with `seq, topic, object, owner`.
+/// Reads the head from a row with `seq, topic, object, owner` and [`accounts_in_snapshot`].
 fn event_head(row: &Row) -> Result<EventHead, DbError> {
-    Ok(EventHead { seq: row.integer(0)?, topic: row.text(1)?, object: row.optional_text(2)?, owner: row.optional_text(3)? })
+    Ok(EventHead {
+        seq: row.integer(0)?,
+        topic: row.text(1)?,
+        object: row.optional_text(2)?,
+        owner: row.optional_text(3)?,
+        accounts: row.integer(4)?,
+    })
 }
 
 /// The columns of a committed event, in the order of [`CommittedEvent::of_row`].
 fn committed_columns(dialect: Dialect) -> String {
-    let schema = schema_in_snapshot(dialect);
-    format!("seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth, {schema}")
+    let (schema, accounts) = (schema_in_snapshot(dialect), accounts_in_snapshot(dialect));
+    format!("seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth, {schema}, {accounts}")
 }
 
 fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
@@ -493,48 +501,52 @@ impl Connection {
     /// The heads of the newest `limit` events numbered below `before`, the newest first.
     pub async fn event_heads_before(&mut self, filter: &HeadFilter, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
         let mut params: Vec<Param> = vec![before.into(), limit.into()];
+        let accounts = accounts_in_snapshot(self.dialect());
         let sql = match (&filter.record_id, &filter.object) {
-            (None, None) => "SELECT seq, topic, object, owner FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2",
+            (None, None) => {
+                format!("SELECT seq, topic, object, owner, {accounts} FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2")
+            }
             (None, Some(object)) => {
                 params.push(object.clone().into());
                 match self.dialect() {
-                    Dialect::Sqlite => {
-                        "SELECT seq, topic, object, owner FROM svc_events INDEXED BY svc_events_object \
+                    Dialect::Sqlite => format!(
+                        "SELECT seq, topic, object, owner, {accounts} FROM svc_events INDEXED BY svc_events_object \
                          WHERE object = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2"
-                    }
-                    Dialect::Postgres => {
-                        "SELECT seq, topic, object, owner FROM svc_events WHERE object = $3 AND seq + 0 < $1 \
+                    ),
+                    Dialect::Postgres => format!(
+                        "SELECT seq, topic, object, owner, {accounts} FROM svc_events WHERE object = $3 AND seq + 0 < $1 \
                          ORDER BY seq + 0 DESC LIMIT $2"
-                    }
+                    ),
                 }
             }
             (Some(record), object) => {
                 params.extend([record.clone().into(), object.clone().into()]);
                 match self.dialect() {
-                    Dialect::Sqlite => {
+                    Dialect::Sqlite => format!(
                         "WITH RECURSIVE \
                            bounds AS (\
                              SELECT (SELECT min(seq) FROM svc_events) >> 13 AS first, \
                                min((SELECT max(seq) FROM svc_events), $1) >> 13 AS last), \
                            runs (run) AS (\
                              SELECT last FROM bounds UNION ALL SELECT run - 1 FROM runs WHERE run > (SELECT first FROM bounds)) \
-                         SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e INDEXED BY svc_events_record \
+                         SELECT e.seq, e.topic, e.object, e.owner, {accounts} \
+                         FROM runs CROSS JOIN svc_events e INDEXED BY svc_events_record \
                          WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
                          ORDER BY e.seq DESC LIMIT $2"
-                    }
+                    ),
                     // `OFFSET 0` prevents the planner from a join that would read all events.
-                    Dialect::Postgres => {
-                        "SELECT e.seq, e.topic, e.object, e.owner FROM \
+                    Dialect::Postgres => format!(
+                        "SELECT e.seq, e.topic, e.object, e.owner, {accounts} FROM \
                            (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) AS runs \
                          CROSS JOIN LATERAL (\
                            SELECT * FROM svc_events one WHERE (one.seq >> 13) = runs.run AND one.record_id = $3 \
                            ORDER BY one.seq >> 13, one.record_id OFFSET 0) AS e \
                          WHERE e.seq < $1 AND e.object = coalesce($4, e.object) ORDER BY e.seq DESC LIMIT $2"
-                    }
+                    ),
                 }
             }
         };
-        let rows = self.fetch(sql, params).await?;
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params }).await?;
         rows.iter().map(event_head).collect()
     }
 
@@ -553,7 +565,9 @@ impl Connection {
 
     /// An event by its id, without its payload.
     pub async fn event_head(&mut self, id: &str) -> Result<Option<EventHead>, DbError> {
-        let rows = self.fetch("SELECT seq, topic, object, owner FROM svc_events WHERE id = $1", vec![id.into()]).await?;
+        let accounts = accounts_in_snapshot(self.dialect());
+        let sql = format!("SELECT seq, topic, object, owner, {accounts} FROM svc_events WHERE id = $1");
+        let rows = self.fetch_rows(Statement { sql: self.placeholders(sql), params: vec![id.into()] }).await?;
         rows.first().map(event_head).transpose()
     }
 

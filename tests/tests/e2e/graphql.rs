@@ -9,7 +9,7 @@ pub(crate) mod graphiql;
 mod permissions;
 mod reads;
 mod refused;
-mod streams;
+pub(crate) mod streams;
 mod writes;
 
 use blockbase_tests::{Admin, Answer, Server};

@@ -166,20 +166,23 @@ impl App {
     {
         let (store, identities, is_shared) = (self.store.clone(), Arc::clone(&self.identities), self.is_shared());
         let change = tokio::spawn(async move {
-            let _change = identities.begin_change();
-            store
+            let change = identities.begin_change();
+            let (answer, version) = store
                 .write_in_reserve(writer, move |connection| {
                     Box::pin(async move {
                         let answer = body(connection).await?;
-                        if is_shared {
+                        let version = match is_shared {
                             // This comes last. A transaction that waits for this row then holds no lock that the row's holder
                             // still needs.
-                            connection.raise_version("accounts").await?;
-                        }
-                        Ok(answer)
+                            true => Some(connection.raise_version("accounts").await?),
+                            false => None,
+                        };
+                        Ok((answer, version))
                     })
                 })
-                .await
+                .await?;
+            change.committed(version);
+            Ok::<T, Error>(answer)
         });
         change.await.map_err(Error::internal)?
     }

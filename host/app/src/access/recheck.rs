@@ -56,13 +56,16 @@ impl CheckBasis {
             return false;
         }
         let generation = app.identities.generation();
-        let is_current = |own: &Stamp| match &self.needs {
-            Some(needs) => is_of(&needs.stamp, generation, app),
-            None => is_of(own, generation, app),
-        };
-        self.identity.as_ref().is_none_or(|identity| is_current(&identity.last_check) && identity.holds_until > app.now())
-            && self.public.as_ref().is_none_or(|public| is_current(&public.stamp))
-            && self.consent.as_ref().is_none_or(|consent| is_of(&consent.stamp, generation, app))
+        self.was_checked(|stamp| is_of(stamp, generation, app))
+            && self.identity.as_ref().is_none_or(|identity| identity.holds_until > app.now())
+    }
+
+    /// Whether a test holds for the last check of each part of the caller.
+    fn was_checked(&self, holds: impl Fn(&Stamp) -> bool) -> bool {
+        let own_holds = |own: &Stamp| holds(self.needs.as_ref().map_or(own, |needs| &needs.stamp));
+        self.identity.as_ref().is_none_or(|identity| own_holds(&identity.last_check))
+            && self.public.as_ref().is_none_or(|public| own_holds(&public.stamp))
+            && self.consent.as_ref().is_none_or(|consent| holds(&consent.stamp))
     }
 
     /// Checks the caller again, by the accounts that the connection sees.
@@ -239,6 +242,19 @@ impl App {
             Some(stamp) => stamp.check_in_turn(|| caller.basis.is_current(self), check).await,
             None => check.await,
         }
+    }
+
+    /// Does the same as [`App::recheck`] if the caller was last checked before this version of the accounts, which was read
+    /// together with events. So no event is shown by a right that another instance took away before the event was committed.
+    ///
+    /// # Errors
+    /// Those of [`App::recheck`].
+    pub(crate) async fn recheck_at(&self, caller: &Caller, accounts: i64) -> Result<()> {
+        self.identities.follow(accounts);
+        let generation = self.identities.generation();
+        let is_of_now = |stamp: &Stamp| stamp.generation.load(Ordering::Acquire) == generation;
+        // Without a version, no other instance has changed accounts.
+        if accounts == 0 || caller.basis.was_checked(is_of_now) { Ok(()) } else { self.recheck(caller).await }
     }
 
     /// Resolves when the caller has lost a right or their identity. The result is the reason.

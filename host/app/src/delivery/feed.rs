@@ -289,6 +289,7 @@ impl FeedReader {
         let page = reading.await;
         replay.reading = None;
         let (page, purged_to) = page.map_err(Error::internal)??;
+        replay.app.follow_accounts_of(&page.events);
         // A reader inside the service goes on with the events that are left.
         if purged_to > after && self.catches_up.is_none() {
             return Ok(Replayed::Purged);
@@ -490,6 +491,7 @@ impl App {
                 })
             })
             .await?;
+        self.recheck_at(caller, event.as_ref().map_or(0, |event| event.accounts)).await?;
         Ok(event.map(Arc::new))
     }
 
@@ -615,14 +617,17 @@ impl App {
     }
 
     async fn event_in(&self, caller: &Caller, permit: &Arc<ScanPermit>, seq: i64) -> Result<Option<CommittedEvent>> {
-        self.scan_in(caller, Arc::clone(permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
-            .await
+        let event = self
+            .scan_in(caller, Arc::clone(permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
+            .await?;
+        self.recheck_at(caller, event.as_ref().map_or(0, |event| event.accounts)).await?;
+        Ok(event)
     }
 
     /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.
     async fn shows(&self, caller: &Caller, permit: &Arc<ScanPermit>, head: &EventHead) -> Result<bool> {
         match decide_early(caller, &head.topic, head.object.as_deref(), head.owner.as_deref()) {
-            EarlyDecision::Whole => Ok(true),
+            EarlyDecision::Whole => self.recheck_at(caller, head.accounts).await.map(|()| true),
             EarlyDecision::Nothing => Ok(false),
             EarlyDecision::Unknown => match self.event_in(caller, permit, head.seq).await? {
                 Some(event) => Ok(self.shown_event(caller, Some(permit), &Arc::new(event)).await?.is_some()),

@@ -290,6 +290,8 @@ impl App {
             .store
             .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) }))
             .await?;
+        // The rights of the group's maker are looked up later. They are then no older than these events.
+        self.identities.follow(claimed.accounts);
         Ok(Lease { token, claimed })
     }
 
@@ -377,11 +379,15 @@ impl App {
         let ShownEvents { visible, before } = self.events_with_entries(caller, &permit, &filter).await?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
-        let (rows, total) = self
+        let ((rows, total), accounts) = self
             .scan_in(caller, permit, move |connection| {
-                Box::pin(async move { Ok(connection.ledger(&filter, visible.as_ref(), limit, offset).await?) })
+                Box::pin(async move {
+                    let page = connection.ledger(&filter, visible.as_ref(), limit, offset).await?;
+                    Ok((page, connection.accounts_version().await?))
+                })
             })
             .await?;
+        self.recheck_at(caller, accounts).await?;
         let before = before.map(|seq| self.sealed_start(seq)).transpose()?;
         let page = PaginationAnswer::counted(paging, total);
         let pagination = LedgerPagination { page, truncated: before.is_some(), before };
@@ -437,14 +443,15 @@ impl App {
                 Box::pin(async move {
                     let Some(row) = connection.delivery(&event_id, &consumer).await? else { return Ok(None) };
                     let attempts = connection.delivery_attempts(&event_id, &consumer).await?;
-                    Ok(Some((row, attempts)))
+                    Ok(Some((row, attempts, connection.accounts_version().await?)))
                 })
             })
             .await?;
-        let Some((row, mut attempts)) = found else { return Ok(None) };
+        let Some((row, mut attempts, accounts)) = found else { return Ok(None) };
         if !self.shows_entry(caller, &row).await? {
             return Ok(None);
         }
+        self.recheck_at(caller, accounts).await?;
         if attempts.is_empty() {
             attempts.extend(only_attempt(&row));
         }
@@ -462,11 +469,15 @@ impl App {
         let filter = checked(filter)?;
         let permit = Arc::new(self.scan_permit(caller).await?);
         let ShownEvents { visible, .. } = self.events_with_entries(caller, &permit, &filter).await?;
-        let counts = self
+        let (counts, accounts) = self
             .scan_in(caller, permit, move |connection| {
-                Box::pin(async move { Ok(connection.ledger_counts(&filter, visible.as_ref()).await?) })
+                Box::pin(async move {
+                    let counts = connection.ledger_counts(&filter, visible.as_ref()).await?;
+                    Ok((counts, connection.accounts_version().await?))
+                })
             })
             .await?;
+        self.recheck_at(caller, accounts).await?;
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 

@@ -14,6 +14,11 @@
 //! On Postgres, another instance may have changed the schema a moment ago. So each event has the version of the schema in the
 //! snapshot in which it was read, and is decided on this version or a later one (`App::reach_schema`).
 //!
+//! Another instance may also have changed rights a moment ago. So each statement that reads events also reads the version of the
+//! accounts. If it is new, the rights in memory are cleared before anybody decides about one of these events
+//! (`IdentityCache::follow`). The caller of a request is then checked again (`App::recheck_at`), a stream finds its caller again,
+//! and the rights of makers are looked up after their events were read.
+//!
 //! The record's own values are tested in memory. For conditions on related rows, the database is read. Streams share the results
 //! of these reads ([`event_decisions`]), so the related rows are usually read once for each condition. They are then as they were
 //! when one of these streams read them. For everybody else they are the present ones, also for a stream that comes to an event

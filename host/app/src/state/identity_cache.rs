@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use blockbase_auth::TokenHash;
 use blockbase_query::Permissions;
 use blockbase_store::Maker;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::caller::block_rights::{BlockRights, RightsOfParties};
 use crate::caller::check_basis::CheckedRights;
@@ -56,20 +56,37 @@ pub(crate) struct IdentityCache {
     has_users: RwLock<Option<(bool, i64)>>,
     /// Increases each time the cache is cleared. Identities that were read before that are not put into the cache.
     generation: AtomicU64,
-    /// The last counter of account changes (in `svc_versions`) that this instance has read from the database.
+    /// The newest version of the accounts (in `svc_versions`) for which the cache was cleared. Nothing in it was read before that
+    /// version.
     version: AtomicI64,
+    /// Held while the cache is cleared for a new version, so that it is cleared once for each.
+    following: Mutex<()>,
     /// The number of changes of accounts in progress on this instance. A change counts from before its start until the cache is
     /// cleared after its commit.
     changing: AtomicU64,
 }
 
 /// A change of accounts, which is in progress until this is dropped. The cache is cleared before that.
-pub(crate) struct ChangeOfAccounts(Arc<IdentityCache>);
+pub(crate) struct ChangeOfAccounts {
+    cache: Arc<IdentityCache>,
+    /// The version of the accounts to which the change was committed. `None` if there are no versions, or if it may have failed.
+    version: Option<i64>,
+}
+
+impl ChangeOfAccounts {
+    /// Ends a change that was committed. `version` is the version of the accounts to which it raised them.
+    pub(crate) fn committed(mut self, version: Option<i64>) {
+        self.version = version;
+    }
+}
 
 impl Drop for ChangeOfAccounts {
     fn drop(&mut self) {
-        self.0.forget();
-        self.0.changing.fetch_sub(1, Ordering::SeqCst);
+        match self.version {
+            Some(version) => self.cache.follow(version),
+            None => self.cache.forget(),
+        }
+        self.cache.changing.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -77,7 +94,7 @@ impl IdentityCache {
     /// Begins a change of accounts. While it is in progress, a read of the accounts may have seen the state before or after it.
     pub(crate) fn begin_change(self: &Arc<Self>) -> ChangeOfAccounts {
         self.changing.fetch_add(1, Ordering::SeqCst);
-        ChangeOfAccounts(Arc::clone(self))
+        ChangeOfAccounts { cache: Arc::clone(self), version: None }
     }
 
     /// Whether a change of accounts is in progress on this instance.
@@ -209,11 +226,20 @@ impl IdentityCache {
         }
     }
 
-    /// Clears the cache if the version of the accounts is new, because another instance changed them.
+    /// Clears the cache if this version of the accounts is newer than every version before. Afterwards the cache has nothing that
+    /// was read before this version, also if another thread clears it at the same time.
     pub(crate) fn follow(&self, version: i64) {
-        if self.version.swap(version, Ordering::AcqRel) != version {
-            self.forget();
+        let is_known = || version <= self.version.load(Ordering::Acquire);
+        if is_known() {
+            return;
         }
+        let _turn = self.following.lock();
+        if is_known() {
+            return;
+        }
+        self.forget();
+        // This comes last, so that nobody takes the version for known while the cache has older rights.
+        self.version.store(version, Ordering::Release);
     }
 
     /// Clears the cache, because users, roles, keys or sessions changed here.
@@ -285,6 +311,49 @@ mod tests {
         assert!(cache.block_rights(&same()).is_none());
         keep(cache.generation());
         assert!(cache.block_rights(&same()).is_some());
+    }
+
+    #[test]
+    fn a_version_of_the_accounts_clears_the_cache_once() {
+        let cache = Arc::new(IdentityCache::default());
+        let keep = || drop(cache.keep_public(Permissions::new(Vec::new(), None), 0, cache.generation()));
+        let is_kept = || cache.public(0).is_some();
+        keep();
+        cache.follow(0);
+        assert!(is_kept());
+        std::thread::scope(|threads| {
+            // The first thread to follow stops in the middle. Until it has cleared the cache, no other thread knows the version.
+            let read = cache.has_users.read();
+            let following: Vec<_> = (0..4).map(|_| threads.spawn(|| cache.follow(2))).collect();
+            while !cache.by_hash.is_locked_exclusive() {
+                std::thread::yield_now();
+            }
+            assert_eq!(cache.version.load(Ordering::Acquire), 0);
+            drop(read);
+            following.into_iter().for_each(|thread| thread.join().expect("an end"));
+        });
+        assert!(!is_kept());
+        assert_eq!(cache.generation(), 1);
+        keep();
+        // A version may be read late.
+        for known in [2, 1, 0] {
+            cache.follow(known);
+        }
+        assert!(is_kept());
+        // A change of this instance is cleared for once too, whoever comes first.
+        cache.begin_change().committed(Some(3));
+        cache.follow(3);
+        assert_eq!(cache.generation(), 2);
+        let change = cache.begin_change();
+        cache.follow(4);
+        change.committed(Some(4));
+        assert_eq!(cache.generation(), 3);
+        // If the change has no version, or may have failed, nothing is kept.
+        keep();
+        cache.begin_change().committed(None);
+        assert!(!is_kept());
+        drop(cache.begin_change());
+        assert_eq!((cache.generation(), cache.are_changing()), (5, false));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blockbase_schema::{Code, Error, Registry, Relationship, Result, StoredObject};
-use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
+use blockbase_store::{CommittedEvent, Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
 use crate::state::block_types::InstalledBlock;
@@ -116,6 +116,13 @@ impl App {
             *failed_at = Some(Instant::now());
         }
         loaded
+    }
+
+    /// Clears the cached rights if the accounts changed before these events were read. Call it for each page of events, before
+    /// anybody decides about one of them.
+    pub(crate) fn follow_accounts_of(&self, events: &[Arc<CommittedEvent>]) {
+        let newest = events.iter().map(|event| event.accounts).max();
+        self.identities.follow(newest.unwrap_or(0));
     }
 
     pub(crate) async fn refresh_registry(&self) -> Result<()> {

@@ -9,13 +9,13 @@ use super::{PATH, codes, data};
 use crate::blocks::hostile;
 
 /// An open stream of results.
-struct Stream {
+pub(crate) struct Stream {
     response: reqwest::Response,
     text: String,
 }
 
 impl Stream {
-    async fn open(admin: &Admin<'_>, query: &str) -> Stream {
+    pub(crate) async fn open(admin: &Admin<'_>, query: &str) -> Stream {
         let request = admin.request("POST", PATH).header("accept", "text/event-stream").json(&json!({ "query": query }));
         let response = request.timeout(Duration::from_secs(120)).send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -47,7 +47,7 @@ impl Stream {
         }
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         loop {
             let frame = self.until("\n\n").await;
             if let Some(data) = frame.strip_prefix("event: next\ndata: ") {

@@ -3,12 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Engine, HELD, Receiver, ServerBuilder, example_block, new_database, postgres_rows, until, within};
+use blockbase_tests::{
+    Admin, Engine, HELD, Receiver, Server, ServerBuilder, TableLock, example_block, new_database, postgres_rows, until, within,
+};
 use serde_json::{Value, json};
 
-use crate::accounts::roles::{role, user};
+use crate::accounts::roles::{key, role, user};
 use crate::events::Stream;
 use crate::events::webhooks::{make, quick, short_leases};
+use crate::graphql::streams::Stream as Results;
 
 /// Longer than it takes until a change applies on another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
@@ -103,6 +106,22 @@ const HOLD_BLOCKS: &str = "CREATE FUNCTION wait_for_test() RETURNS boolean LANGU
     COMMIT; BEGIN; SELECT pg_advisory_xact_lock(5050)";
 const IS_HELD: &str = "options[test.held]=on";
 
+/// Another instance on the same database. [`hold_comparisons`] applies to it.
+async fn held_instance(one: &Server) -> Server {
+    let url = one.builder().database_url().unwrap();
+    let url = url.split('?').next().unwrap();
+    one.builder().database(format!("{url}?{IS_HELD}")).start().await
+}
+
+/// From now on, the [`held_instance`] does not compare its versions with the database, until the lock is released. It compares
+/// its rights and its schema, and then its blocks. It finds other blocks, waits for them, and does not come to compare again.
+async fn hold_comparisons(one: &Server) -> TableLock {
+    let held = one.lock_rows(HOLD_BLOCKS).await;
+    one.sql("UPDATE svc_versions SET version = version + 1 WHERE name = 'blocks' RETURNING name").await;
+    until("the other instance waits", async || one.sql(HELD).await[0][0] != "0").await;
+    held
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_instance_judges_an_event_by_the_schema_that_it_was_written_on() {
     const OBJECTS: [&str; 3] = ["note", "copy", "memo"];
@@ -125,8 +144,7 @@ async fn another_instance_judges_an_event_by_the_schema_that_it_was_written_on()
     let linked = json!({ "event": "data.card.linked", "consumer": "linked", "handler": "log_event" });
     assert_eq!(admin.post("/api/v1/events/subscriptions", linked).await.status, 201);
 
-    let url = one.builder().database_url().unwrap();
-    let other = one.builder().database(format!("{url}?{IS_HELD}")).start().await;
+    let other = held_instance(&one).await;
     let there = other.with_token(reader.token.clone());
     let logged = |word: &str| {
         let log = other.log();
@@ -137,11 +155,7 @@ async fn another_instance_judges_an_event_by_the_schema_that_it_was_written_on()
         logged("begin")
     })
     .await;
-    // The other instance compares its schema and then its blocks with the database. It finds other blocks, waits for them, and does
-    // not come to compare its schema again.
-    let held = one.lock_rows(HOLD_BLOCKS).await;
-    one.sql("UPDATE svc_versions SET version = version + 1 WHERE name = 'blocks' RETURNING name").await;
-    until("the other instance waits", async || one.sql(HELD).await[0][0] != "0").await;
+    let held = hold_comparisons(&one).await;
     // No instance claims deliveries of the webhook.
     let claims = one.lock_rows(&format!("SELECT pg_advisory_xact_lock(1650615395, hashtext('webhook:{hook}'))")).await;
 
@@ -198,6 +212,157 @@ async fn another_instance_judges_an_event_by_the_schema_that_it_was_written_on()
     claims.release().await;
     let received = receiver.wait_for(1).await;
     check(&received[0].json(), &expected);
+    held.release().await;
+}
+
+/// The grants of a reader. Without `all_notes`, they are for none of the notes that a test makes. But the reader's webhooks and
+/// subscriptions go on, because they only need the right to read some notes.
+fn grants(all_notes: bool) -> Value {
+    let mut notes = json!({ "resource": "note", "actions": ["read"] });
+    if !all_notes {
+        notes["where"] = json!({ "text": "of no note" });
+    }
+    // The right on `data` is for GraphQL.
+    let others = [("events", "manage"), ("webhooks", "manage"), ("data", "read")];
+    let others = others.map(|(resource, action)| json!({ "resource": resource, "actions": [action] }));
+    others.into_iter().chain([notes]).collect()
+}
+
+/// Gives the right to read all notes to the role `reader`, or takes it.
+async fn let_read(admin: &Admin<'_>, all_notes: bool) {
+    let changed = admin.patch("/api/v1/roles/reader", json!({ "permissions": grants(all_notes) })).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+}
+
+/// Makes the object `note`, and the role `reader`, which may read all notes.
+async fn define_notes(admin: &Admin<'_>) {
+    admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+    role(admin, "reader", grants(true)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_instance_shows_no_event_by_a_right_that_was_taken_before_it() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = one.admin().await;
+    define_notes(&admin).await;
+    let (reader, _) = user(&admin, "reader", Some("reader")).await;
+    let watch = json!({ "event": "data.note.#", "consumer": "watch", "handler": "log_event", "perInstance": true });
+    assert_eq!(reader.post("/api/v1/events/subscriptions", watch).await.status, 201);
+    let other = held_instance(&one).await;
+    let there = other.with_token(reader.token.clone());
+    let held = hold_comparisons(&one).await;
+    let mut stream = Stream::open(&there, "?topics=data.note.%23").await;
+    let mut results = Results::open(&there, "subscription { events(topics: [\"data.note.#\"]) { payload } }").await;
+    for round in 0..4 {
+        // A right that was given before an event counts too.
+        let_read(&admin, true).await;
+        let given = format!("given {round}");
+        admin.make("note", json!({ "text": given })).await;
+        assert_eq!(stream.event().await["payload"]["after"]["text"], given);
+        assert_eq!(results.next().await["data"]["events"]["payload"]["after"]["text"], given);
+        let log = other.log_with(&given).await;
+        assert!(!log.contains("taken"), "{log}");
+        let_read(&admin, false).await;
+        admin.make("note", json!({ "text": format!("taken {round}") })).await;
+    }
+    held.release().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_instance_ends_a_stream_before_an_event_if_its_caller_was_refused_before_it() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = one.admin().await;
+    define_notes(&admin).await;
+    let (by_key, made) = key(&admin, json!({ "name": "reader", "roleId": "reader" })).await;
+    let (banned, banned_id) = user(&admin, "banned", Some("reader")).await;
+    let (leaver, _) = user(&admin, "leaver", Some("reader")).await;
+    let other = held_instance(&one).await;
+    let held = hold_comparisons(&one).await;
+    for (name, token) in [("key", &by_key.token), ("ban", &banned.token), ("sign-out", &leaver.token)] {
+        let (early, late) = (format!("early {name}"), format!("late {name}"));
+        let mut stream = Stream::open(&other.with_token(token.clone()), "?topics=data.note.%23").await;
+        admin.make("note", json!({ "text": early })).await;
+        // The stream may begin with events from a moment before it.
+        while stream.event().await["payload"]["after"]["text"] != early {}
+        let refused = match name {
+            "key" => admin.delete(&format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap())).await,
+            "ban" => admin.patch(&format!("/api/v1/users/{banned_id}"), json!({ "banned": true })).await,
+            _ => leaver.post("/api/auth/sign-out", json!({})).await,
+        };
+        assert!(refused.status < 300, "{name}: {}", refused.text);
+        admin.make("note", json!({ "text": late })).await;
+        while let Some(frame) = stream.frame().await {
+            assert!(!frame.contains(&late), "{frame}");
+        }
+    }
+    held.release().await;
+}
+
+/// Keeps an instance from claiming deliveries, if the URL of its database has [`CLAIMS_NOTHING`].
+const HOLD_CLAIMS: &str = "CREATE FUNCTION skip_claim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    IF NEW.lease_token IS NOT NULL AND current_setting('test.claims', true) = 'off' THEN RETURN NULL; END IF; \
+    RETURN NEW; END $$; \
+    CREATE TRIGGER skip_claim BEFORE UPDATE ON svc_deliveries FOR EACH ROW EXECUTE FUNCTION skip_claim()";
+const CLAIMS_NOTHING: &str = "options[test.claims]=off";
+/// Begins a transaction for which the feeds of all instances wait. Then no instance learns of a change from its feed.
+const HOLD_FEEDS: &str = "SELECT pg_current_xact_id()";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_instance_delivers_no_event_by_a_right_that_its_maker_lost_before_it() {
+    let receiver = Receiver::start().await;
+    let url = format!("{}?{CLAIMS_NOTHING}", new_database().await);
+    let one = quick(Engine::Postgres).database(url).start().await;
+    one.lock_rows(HOLD_CLAIMS).await.release().await;
+    let admin = one.admin().await;
+    define_notes(&admin).await;
+    let (reader, _) = user(&admin, "reader", Some("reader")).await;
+    make(&reader, json!({ "url": receiver.url, "topics": ["data.note.#"] })).await;
+    let _other = held_instance(&one).await;
+    let held = hold_comparisons(&one).await;
+    let feeds = one.lock_rows(HOLD_FEEDS).await;
+    for round in 0..3 {
+        let_read(&admin, true).await;
+        let given = format!("given {round}");
+        admin.make("note", json!({ "text": given })).await;
+        let received = receiver.wait_for(round + 1).await;
+        assert_eq!(received[round].json()["payload"]["after"]["text"], given);
+        let_read(&admin, false).await;
+        admin.make("note", json!({ "text": format!("taken {round}") })).await;
+        let open = "SELECT event_seq FROM svc_deliveries WHERE consumer LIKE 'webhook:%' AND status <> 'delivered'";
+        until("both deliveries are settled", async || one.sql(open).await.is_empty()).await;
+        assert_eq!(receiver.count(), round + 1);
+    }
+    feeds.release().await;
+    held.release().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_instance_lists_no_event_by_a_right_that_was_taken() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = one.admin().await;
+    define_notes(&admin).await;
+    let (reader, _) = user(&admin, "reader", Some("reader")).await;
+    let log = json!({ "event": "data.note.#", "consumer": "log", "handler": "log_event" });
+    assert_eq!(admin.post("/api/v1/events/subscriptions", log).await.status, 201);
+    admin.make("note", json!({ "text": "a" })).await;
+    let event = admin.get("/api/v1/events?object=note&limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let other = held_instance(&one).await;
+    let there = other.with_token(reader.token.clone());
+    let held = hold_comparisons(&one).await;
+    let feeds = one.lock_rows(HOLD_FEEDS).await;
+    for path in [
+        "/api/v1/events?object=note&limit=1".to_owned(),
+        format!("/api/v1/events/{event}"),
+        "/api/v1/events/deliveries?consumer=log".to_owned(),
+        format!("/api/v1/events/deliveries/{event}/log"),
+    ] {
+        let_read(&admin, true).await;
+        until("the other instance shows the event", async || there.get(&path).await.text.contains(&event)).await;
+        let_read(&admin, false).await;
+        let refused = there.get(&path).await;
+        assert!(!refused.text.contains(&event), "{path}: {}", refused.text);
+    }
+    feeds.release().await;
     held.release().await;
 }
 
