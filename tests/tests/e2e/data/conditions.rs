@@ -346,6 +346,12 @@ on_both_engines! {
             assert_eq!(answer.status, 400, "{body}: {}", answer.text);
             answer.expect_error(400, code);
         }
+        // The query string has no parameters.
+        for query in ["where=%7B%22title%22:%22a%22%7D", "title=a", "limit=1", "count=none"] {
+            let refused = admin.post(&format!("{path}?{query}"), json!({})).await.expect_error(400, "invalid_request");
+            let name = query.split('=').next().unwrap();
+            assert_eq!(refused["message"], format!("There is no parameter `{name}` here. This operation has none."));
+        }
         for twice in [r#"{ "where": {}, "where": {} }"#, r#"{ "limit": 1, "limit": 2 }"#, r#"{ "filters": [{ "field": "title", "field": "done", "value": 1 }] }"#] {
             let request = admin.request("POST", path).header("content-type", "application/json").body(twice);
             server.send(request).await.expect_error(400, "invalid_request");
