@@ -462,6 +462,17 @@ on_both_engines! {
         let query = "{ visit(where: { where: { eq: \"here\" } }) { data { where } } visit_aggregate(fn: count, where: { where: { neq: \"here\" } }) { value } }";
         let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
         assert_eq!(answer["data"], json!({ "visit": { "data": [{ "where": "here" }] }, "visit_aggregate": { "value": 2 } }), "{answer}");
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        for (op, query, found, expected) in [
+            ("query", json!({ "where": { "where": "here" } }), "/done/data/0/where", json!("here")),
+            ("query", json!({ "where": { "where": "here" } }), "/done/pagination/totalCount", json!(1)),
+            ("aggregate", json!({ "fn": "count", "where": { "where": { "neq": "here" } } }), "/done/value", json!(2)),
+        ] {
+            let input = json!({ "op": op, "object": "visit", "json": query.to_string() });
+            let outcome = admin.post("/api/v1/blocks/parity/actions/run", input).await.data();
+            assert_eq!(outcome.pointer(found), Some(&expected), "{query} in a block: {outcome}");
+        }
         let chosen = format!("/api/v1/data/visit/bulk?dryRun=true&where={}", encoded(r#"{ "where": "here" }"#));
         assert_eq!(admin.delete(&chosen).await.json()["count"], 1);
         admin.delete("/api/v1/data/visit/bulk?dryRun=true&where=here").await.expect_error(400, "invalid_request");
