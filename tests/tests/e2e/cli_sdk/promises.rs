@@ -98,8 +98,8 @@ pub(crate) async fn define_related(admin: &Admin<'_>) {
     }
 }
 
-/// Tests the conditions of a block's action `conditions`: those of the documents, one with `some`, one with `every` and `none`, and
-/// one of an aggregate. The objects of [`define_related`] have to be there.
+/// Tests the conditions of a block's action `conditions`: those of the documents, one with `some`, one with `every` and `none`,
+/// and one of an aggregate. The objects of [`define_related`] have to be there.
 pub(crate) async fn conditions(admin: &Admin<'_>, block: &str) {
     let ann = admin.make("person", json!({ "name": "Ann" })).await;
     let bob = admin.make("person", json!({ "name": "Bob" })).await;

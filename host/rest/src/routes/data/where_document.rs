@@ -102,8 +102,8 @@ impl Kind {
         }
     }
 
-    /// Whether a value of such a column can be the name of a role. These names begin with a letter, and are no UUIDs. A boolean could
-    /// only be the name of a role called `true` or `false`, which does not count.
+    /// Whether a value of such a column can be the name of a role. These names begin with a letter, and are no UUIDs. A boolean
+    /// could only be the name of a role called `true` or `false`, which does not count.
     fn can_be_role(self) -> bool {
         match self {
             Kind::Text | Kind::TextList => true,
