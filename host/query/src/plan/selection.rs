@@ -9,6 +9,7 @@ use crate::access::{Access, Reading, Scope, Where};
 use crate::condition::Condition;
 use crate::filter::Filter;
 use crate::limits::FILTER_VALUES_MAX;
+use crate::parameter::ListParameter;
 use crate::predicate::{Predicate, Test, predicate};
 
 /// The number of characters of the shortest text that the search index can find.
@@ -78,19 +79,24 @@ impl Selection {
         let filters = filters.iter().chain(&named);
         let predicates: Vec<Predicate> = filters.map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
         let mut tests = predicates.len();
-        let mut items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        let of_filters: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        if of_filters > FILTER_VALUES_MAX {
+            return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
+        }
         let mut conditions: Vec<Condition> = gathered(predicates).into_iter().map(Condition::Test).collect();
         if let Some(asked) = wheres {
             let (asked, leaves) = read_counted(object, asked, reading)?;
             tests += leaves;
-            items += asked.values();
+            if of_filters + asked.values() > FILTER_VALUES_MAX {
+                let name = ListParameter::Where.name();
+                let message =
+                    format!("`{name}`: The condition and the filters of a request hold {FILTER_VALUES_MAX} values at most.");
+                return Err(Error::invalid_request(message));
+            }
             conditions = match Condition::all(conditions.into_iter().chain([asked]).collect()) {
                 Condition::All(parts) => parts,
                 one => vec![one],
             };
-        }
-        if items > FILTER_VALUES_MAX {
-            return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
         }
         let scope = access.scope().clone();
         Ok((Selection { scope, search, conditions, search_by: SearchBy::Index, related_by: RelatedBy::List }, tests))

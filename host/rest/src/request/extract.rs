@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use blockbase_app::schema::{Code, Error, time};
+use blockbase_app::schema::{Code, Error, excerpt, time};
 use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -211,7 +211,11 @@ impl QueryPairs {
         match self.iter().find(|(name, _)| !known.contains(name)) {
             None => Ok(()),
             Some((name, _)) => {
-                let message = format!("There is no parameter `{name}` here. The parameters are {}.", known.join(", "));
+                let known = match known {
+                    [] => "This operation has none.".to_owned(),
+                    known => format!("The parameters are {}.", known.join(", ")),
+                };
+                let message = format!("There is no parameter `{}` here. {known}", excerpt(name));
                 Err(Error::new(Code::InvalidRequest, message).into())
             }
         }
@@ -233,6 +237,19 @@ impl QueryPairs {
         known.extend(own);
         self.only(&known)?;
         Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
+    }
+}
+
+/// A query without parameters. The handler would ignore any of them, also one that is meant to change what the request does, such
+/// as `dryRun`. So all of them are refused.
+pub(crate) struct NoParameters;
+
+impl FromRequestParts<AppState> for NoParameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        QueryPairs::from_request_parts(parts, state).await?.only(&[])?;
+        Ok(NoParameters)
     }
 }
 

@@ -98,13 +98,15 @@ pub(crate) async fn define_related(admin: &Admin<'_>) {
     }
 }
 
-/// Tests the conditions of a block's action `conditions`: those of the documents, one with `some`, and one of an aggregate. The
-/// objects of [`define_related`] have to be there.
+/// Tests the conditions of a block's action `conditions`: those of the documents, one with `some`, one with `every` and `none`,
+/// and one of an aggregate. The objects of [`define_related`] have to be there.
 pub(crate) async fn conditions(admin: &Admin<'_>, block: &str) {
     let ann = admin.make("person", json!({ "name": "Ann" })).await;
     let bob = admin.make("person", json!({ "name": "Bob" })).await;
     let moon = admin.make("project", json!({ "name": "Moon", "owner_id": ann })).await;
     let mars = admin.make("project", json!({ "name": "Mars", "owner_id": bob })).await;
+    // It has no tasks. Only this project meets both `every` and `none`: each of the others meets one of them.
+    admin.make("project", json!({ "name": "Venus" })).await;
     for (title, done, project) in [("Land", false, &moon), ("Launch", true, &moon), ("Dig", false, &mars)] {
         admin.make("task", json!({ "title": title, "done": done, "project_id": project })).await;
     }
@@ -114,7 +116,8 @@ pub(crate) async fn conditions(admin: &Admin<'_>, block: &str) {
     }
     let found = admin.post(&format!("/api/v1/blocks/{block}/actions/conditions"), json!({})).await;
     assert_eq!(found.status, 200, "{}", found.text);
-    assert_eq!(found.data(), json!({ "open": ["Land"], "books": ["Atlas"], "projects": ["Moon"], "counted": 2 }));
+    let expected = json!({ "open": ["Land"], "books": ["Atlas"], "projects": ["Moon"], "idle": ["Venus"], "counted": 2 });
+    assert_eq!(found.data(), expected);
 }
 
 /// Tests the same with a block that reads nothing else. Its manifest gets the permissions.

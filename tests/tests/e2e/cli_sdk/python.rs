@@ -74,9 +74,12 @@ def conditions():
     page = data.query("task", {"where": unfinished, "sort": "-created_at"})
     books = data.query("book", {"where": {"_not": {"lent": True}}})
     projects = data.query("project", {"where": {"task_by_project": {"some": {"done": True}}}})
+    both = {"every": {"title": {"ilike": "a"}}, "none": {"done": True}}
+    idle = data.query("project", {"where": {"task_by_project": both}})
     counted = data.aggregate("task", {"fn": "count", "where": {"project.owner.name": "Ann"}})
     return {"open": [task["title"] for task in page["data"]], "books": [book["title"] for book in books["data"]],
-            "projects": [project["name"] for project in projects["data"]], "counted": counted["value"]}
+            "projects": [project["name"] for project in projects["data"]],
+            "idle": [project["name"] for project in idle["data"]], "counted": counted["value"]}
 
 @hook
 def signed(request, context):

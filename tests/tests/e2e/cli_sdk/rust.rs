@@ -69,6 +69,7 @@ struct Found {
     open: Vec<String>,
     books: Vec<String>,
     projects: Vec<String>,
+    idle: Vec<String>,
     counted: Value,
 }
 
@@ -80,11 +81,14 @@ fn conditions(_context: &Context) -> Result<Found, Error> {
     let books: data::Page<Book> = data::query("book", json!({ "where": { "_not": { "lent": true } } }))?;
     let some = json!({ "where": { "task_by_project": { "some": { "done": true } } } });
     let projects = data::query::<Project>("project", some)?;
+    let both = json!({ "where": { "task_by_project": { "every": { "title": { "ilike": "a" } }, "none": { "done": true } } } });
+    let idle = data::query::<Project>("project", both)?;
     let counted = data::aggregate("task", json!({ "fn": "count", "where": { "project.owner.name": "Ann" } }))?;
     Ok(Found {
         open: page.data.into_iter().map(|task| task.title).collect(),
         books: books.data.into_iter().map(|book| book.title).collect(),
         projects: projects.data.into_iter().map(|project| project.name).collect(),
+        idle: idle.data.into_iter().map(|project| project.name).collect(),
         counted: counted.value,
     })
 }

@@ -113,6 +113,50 @@ on_both_engines! {
         assert_eq!(admin.outbox("ticket").await.len(), 1);
     }
 
+    async fn a_bulk_call_refuses_parameters_that_it_does_not_know(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let desk = admin.make("desk", json!({ "name": "front" })).await;
+        let ticket = admin.make("ticket", json!({ "title": "a", "state": "free", "desk_id": desk })).await;
+        let by_ids = json!({ "ids": [ticket] });
+        let mut change = by_ids.clone();
+        change["values"] = json!({ "state": "done" });
+        let by_title = format!("{BULK}?where=%7B%22title%22:%22a%22%7D");
+        // The call must not write more than it would with the filter, or write although it is meant to be a dry run.
+        for (name, rest) in [
+            ("desk_id", format!("={desk}")),
+            ("title", "=b".to_owned()),
+            ("state[neq]", "=free".to_owned()),
+            ("search", "=b".to_owned()),
+            ("q", "=b".to_owned()),
+            ("limit", "=1".to_owned()),
+            ("expand", "=desk".to_owned()),
+            ("dryrun", "=true".to_owned()),
+            ("dry_run", "=true".to_owned()),
+            ("DRYRUN", String::new()),
+        ] {
+            let values = json!({ "values": change["values"] });
+            for refused in [
+                admin.delete(&format!("{by_title}&{name}{rest}")).await,
+                admin.patch(&format!("{by_title}&{name}{rest}"), values).await,
+                admin.delete_with(&format!("{BULK}?{name}{rest}"), by_ids.clone()).await,
+                admin.patch(&format!("{BULK}?{name}{rest}&dryRun=false"), change.clone()).await,
+            ] {
+                let error = refused.expect_error(400, "invalid_request");
+                let expected = format!("There is no parameter `{name}` here. The parameters are dryRun, where.");
+                assert_eq!(error["message"], expected);
+            }
+        }
+        for query in ["dryRun=true", "dryRun=false", "on_conflict=id", "where=%7B%22title%22:%22a%22%7D"] {
+            let records = json!({ "data": [{ "title": "b", "state": "free" }] });
+            admin.post(&format!("{BULK}?{query}"), records).await.expect_error(400, "invalid_request");
+        }
+        assert_eq!(titles(&admin, "state=free").await, ["a"]);
+        assert_eq!(admin.outbox("ticket").await.len(), 1);
+        let long = admin.delete(&format!("{BULK}?{}=1", "x".repeat(5000))).await.expect_error(400, "invalid_request");
+        assert!(long["message"].as_str().unwrap().len() < 300, "{long}");
+    }
+
     async fn a_bulk_call_reaches_what_its_caller_may_read_and_write(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

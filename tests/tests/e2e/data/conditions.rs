@@ -346,6 +346,12 @@ on_both_engines! {
             assert_eq!(answer.status, 400, "{body}: {}", answer.text);
             answer.expect_error(400, code);
         }
+        // The query string has no parameters.
+        for query in ["where=%7B%22title%22:%22a%22%7D", "title=a", "limit=1", "count=none"] {
+            let refused = admin.post(&format!("{path}?{query}"), json!({})).await.expect_error(400, "invalid_request");
+            let name = query.split('=').next().unwrap();
+            assert_eq!(refused["message"], format!("There is no parameter `{name}` here. This operation has none."));
+        }
         for twice in [r#"{ "where": {}, "where": {} }"#, r#"{ "limit": 1, "limit": 2 }"#, r#"{ "filters": [{ "field": "title", "field": "done", "value": 1 }] }"#] {
             let request = admin.request("POST", path).header("content-type", "application/json").body(twice);
             server.send(request).await.expect_error(400, "invalid_request");
@@ -456,6 +462,17 @@ on_both_engines! {
         let query = "{ visit(where: { where: { eq: \"here\" } }) { data { where } } visit_aggregate(fn: count, where: { where: { neq: \"here\" } }) { value } }";
         let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
         assert_eq!(answer["data"], json!({ "visit": { "data": [{ "where": "here" }] }, "visit_aggregate": { "value": 2 } }), "{answer}");
+        let installed = admin.install("", test_block("parity").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        for (op, query, found, expected) in [
+            ("query", json!({ "where": { "where": "here" } }), "/done/data/0/where", json!("here")),
+            ("query", json!({ "where": { "where": "here" } }), "/done/pagination/totalCount", json!(1)),
+            ("aggregate", json!({ "fn": "count", "where": { "where": { "neq": "here" } } }), "/done/value", json!(2)),
+        ] {
+            let input = json!({ "op": op, "object": "visit", "json": query.to_string() });
+            let outcome = admin.post("/api/v1/blocks/parity/actions/run", input).await.data();
+            assert_eq!(outcome.pointer(found), Some(&expected), "{query} in a block: {outcome}");
+        }
         let chosen = format!("/api/v1/data/visit/bulk?dryRun=true&where={}", encoded(r#"{ "where": "here" }"#));
         assert_eq!(admin.delete(&chosen).await.json()["count"], 1);
         admin.delete("/api/v1/data/visit/bulk?dryRun=true&where=here").await.expect_error(400, "invalid_request");

@@ -88,6 +88,38 @@ on_both_engines! {
         assert_eq!(admin.outbox("tally").await.len(), events);
         assert_eq!(admin.patch(&path, json!({ "n": { "$inc": 1 } })).await.data()["n"], 1000);
     }
+
+    async fn a_write_refuses_parameters_that_it_does_not_know(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.relate(json!({ "name": "rivals", "kind": "many_to_many", "source": "tally", "target": "team" })).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        let id = admin.make("tally", json!({ "n": 1, "code": "a" })).await;
+        let (all, one) = ("/api/v1/data/tally", format!("/api/v1/data/tally/{id}"));
+        let (links, ids) = (format!("{one}/links/rivals"), json!({ "ids": [team] }));
+        let state = async || admin.get(&format!("{one}?expand=rivals")).await.data();
+        let before = state().await;
+        let operations = json!([{ "op": "update", "object": "tally", "id": id, "values": { "n": 2 } }]);
+        for (method, path, known, body) in [
+            ("POST", all, "expand=team", Some(json!({ "n": 2 }))),
+            ("POST", all, "on_conflict=code&expand=team", Some(json!({ "n": 2, "code": "a" }))),
+            ("PATCH", one.as_str(), "expand=team", Some(json!({ "n": 2 }))),
+            ("DELETE", one.as_str(), "", None),
+            ("POST", links.as_str(), "", Some(ids.clone())),
+            ("DELETE", links.as_str(), "", Some(ids)),
+            ("POST", "/api/v1/batch", "", Some(json!({ "operations": operations }))),
+        ] {
+            for name in ["dryRun", "onConflict", "ifVersion", "if-match", "where", "n", "select"] {
+                let path = format!("{path}?{known}&{name}=true");
+                let refused = server.call_as(Some(&admin.token), method, &path, body.clone()).await;
+                let message = refused.expect_error(400, "invalid_request")["message"].to_string();
+                assert!(message.contains(&format!("no parameter `{name}`")), "{method} {path}: {message}");
+            }
+        }
+        assert_eq!(state().await, before);
+        assert_eq!(admin.get(all).await.json()["pagination"]["totalCount"], 1);
+        assert_eq!(admin.outbox("tally").await.len(), 1);
+    }
 }
 
 on_both_engines! {

@@ -298,6 +298,7 @@ on_sqlite_first! {
             (json!({ "title": "x", "done": null, "priority": { "gte": 1, "lt": "9" } }), true),
             (json!({ "_or": [{ "project": { "name": { "ilike": "x" } } }, { "_not": { "tags": { "some": {}, "none": { "name": "x" } } } }] }), true),
             (json!({ "project.name": "x", "title": { "in": ["a", null] }, "colours": { "in": "$user.roles" } }), true),
+            (json!({ "title": { "nin": "$user.roles" } }), true),
             (json!({ "extra": { "is_null": true } }), true),
             (json!({ "done": "true" }), true),
             (json!({ "done": { "in": ["false", true, null] } }), true),
@@ -317,6 +318,14 @@ on_sqlite_first! {
             assert_eq!(validator.is_valid(&sent), is_valid, "{sent}");
             let answer = admin.post("/api/v1/data/task/query", json!({ "where": sent })).await;
             assert_eq!(answer.status, if is_valid { 200 } else { 400 }, "{sent}: {}", answer.text);
+        }
+        // No value of these fields is the name of a role.
+        for field in ["priority", "effort", "done", "due", "created_at", "daily_at", "project_id", "id"] {
+            for operator in ["in", "nin"] {
+                let sent = json!({ field: { operator: "$user.roles" } });
+                assert!(!validator.is_valid(&sent), "{sent}");
+                admin.post("/api/v1/data/task/query", json!({ "where": sent })).await.expect_error(400, "invalid_value");
+            }
         }
         // The server accepts these too, but the schema has only the main names of operators.
         for (field, alias, value) in [("priority", ">=", "1"), ("priority", "GT", "1"), ("title", "Contains", "x")] {

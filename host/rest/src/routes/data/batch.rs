@@ -17,6 +17,7 @@ use crate::openapi::components::{exact_object, list_of, members};
 use crate::openapi::operation::{Caller, Operation, Paths};
 use crate::request::admission::{AnyWrite, Granted};
 use crate::request::body::JsonText;
+use crate::request::extract::NoParameters;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +30,7 @@ struct BatchBody<'a> {
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<AnyWrite>,
+    _: NoParameters,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let batch = run_offloaded(text.len(), || {

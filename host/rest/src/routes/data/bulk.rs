@@ -21,7 +21,7 @@ use crate::openapi::components::{exact_object, schema};
 use crate::openapi::operation::{Paths, query_parameter};
 use crate::request::admission::{Create, Delete, Granted, Records, Update};
 use crate::request::body::JsonText;
-use crate::request::extract::{PathParts, QueryPairs};
+use crate::request::extract::{NoParameters, PathParts, QueryPairs};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +35,7 @@ pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Create>>,
     PathParts(object): PathParts<String>,
+    _: NoParameters,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let records = run_offloaded(text.len(), || {
@@ -70,6 +71,13 @@ impl ChosenBody<'_> {
     }
 }
 
+/// Whether the call is a dry run. There are no other parameters than this one and the condition. If the call ignored a simple
+/// filter, it would write more records than its client asked for.
+fn is_dry_run(query: &QueryPairs) -> Result<bool, ApiError> {
+    query.only(&["dryRun", ListParameter::Where.name()])?;
+    query.flag("dryRun")
+}
+
 /// `{ "ids": [uuid], "values": record }` → 200 `{ count, ids }` of the records that were changed, or with `?dryRun=true` of those
 /// that would be changed. `where` can replace `ids`, in the body or in the query.
 pub(crate) async fn update(
@@ -79,7 +87,7 @@ pub(crate) async fn update(
     query: QueryPairs,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let is_dry = query.flag("dryRun")?;
+    let is_dry = is_dry_run(&query)?;
     let (chosen, values) = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
         let values = body.values.take().ok_or_else(|| Error::invalid_request("The body needs `values`."))?;
@@ -102,7 +110,7 @@ pub(crate) async fn delete(
     query: QueryPairs,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let is_dry = query.flag("dryRun")?;
+    let is_dry = is_dry_run(&query)?;
     let needs_no_body = query.get(ListParameter::Where.name()).is_some() && request.body().is_end_stream();
     let text = match needs_no_body {
         true => "{}".to_owned(),

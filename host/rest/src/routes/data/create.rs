@@ -25,6 +25,7 @@ pub(crate) async fn handle(
     query: QueryPairs,
     JsonMembers(values): JsonMembers,
 ) -> Result<Response, ApiError> {
+    query.only(&["on_conflict", "expand"])?;
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
     let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
     let Some(target) = query.get("on_conflict") else {

@@ -9,13 +9,14 @@ use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::openapi::operation::Paths;
 use crate::request::admission::{Delete, Granted, OneRecord};
-use crate::request::extract::PathParts;
+use crate::request::extract::{NoParameters, PathParts};
 use crate::request::precondition::IfMatch;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<OneRecord<Delete>>,
     PathParts((object, id)): PathParts<(String, String)>,
+    _: NoParameters,
     IfMatch(condition): IfMatch,
 ) -> Result<StatusCode, ApiError> {
     match state.app.delete(&caller, &object, &id, condition).await? {

@@ -16,7 +16,7 @@ use crate::openapi::answers::of;
 use crate::openapi::operation::Paths;
 use crate::request::admission::{Granted, Links};
 use crate::request::body::Ids;
-use crate::request::extract::PathParts;
+use crate::request::extract::{NoParameters, PathParts};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
@@ -39,6 +39,7 @@ pub(crate) async fn add(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Links>,
     PathParts((object, id, key)): LinkPath,
+    _: NoParameters,
     Ids(ids): Ids,
 ) -> Result<Response, ApiError> {
     let added = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Add).await?;
@@ -51,6 +52,7 @@ pub(crate) async fn remove(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Links>,
     PathParts((object, id, key)): LinkPath,
+    _: NoParameters,
     Ids(ids): Ids,
 ) -> Result<Response, ApiError> {
     let removed = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Remove).await?;

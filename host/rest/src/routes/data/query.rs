@@ -13,12 +13,13 @@ use crate::answer::render;
 use crate::openapi::operation::Paths;
 use crate::request::admission::{Granted, Read, Records};
 use crate::request::body::JsonText;
-use crate::request::extract::PathParts;
+use crate::request::extract::{NoParameters, PathParts};
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Read>>,
     PathParts(object): PathParts<String>,
+    _: NoParameters,
     JsonText(parameters): JsonText,
 ) -> Result<Response, ApiError> {
     let request = run_offloaded(parameters.len(), || ListRequest::from_json(&parameters))?;

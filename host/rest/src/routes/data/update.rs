@@ -26,6 +26,7 @@ pub(crate) async fn handle(
     IfMatch(condition): IfMatch,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {
+    query.only(&["expand"])?;
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
     let Some(updated) = state.app.update(&caller, &object, &id, changes, condition).await? else {
         return Err(Error::not_found("record").into());

@@ -102,6 +102,22 @@ impl Kind {
         }
     }
 
+    /// Whether a value of such a column can be the name of a role. These names begin with a letter, and are no UUIDs. A boolean
+    /// could only be the name of a role called `true` or `false`, which does not count.
+    fn can_be_role(self) -> bool {
+        match self {
+            Kind::Text | Kind::TextList => true,
+            Kind::Integer
+            | Kind::Number
+            | Kind::Boolean
+            | Kind::Date
+            | Kind::Datetime
+            | Kind::Time
+            | Kind::Uuid
+            | Kind::Json => false,
+        }
+    }
+
     fn operand(self, operator: Operator) -> Value {
         let or_null = |value: Value| json!({ "anyOf": [value, { "type": "null" }] });
         let mut operand = match operator.operand() {
@@ -110,7 +126,10 @@ impl Kind {
             Operand::Text => json!({ "type": "string" }),
             Operand::List => {
                 let list = json!({ "type": "array", "items": or_null(self.value()), "maxItems": LIST_ITEMS_MAX });
-                json!({ "anyOf": [list, { "type": "string", "const": Variable::UserRoles.name() }] })
+                match self.can_be_role() {
+                    true => json!({ "anyOf": [list, { "type": "string", "const": Variable::UserRoles.name() }] }),
+                    false => list,
+                }
             }
             Operand::Nothing => json!({ "type": "boolean", "const": true }),
         };

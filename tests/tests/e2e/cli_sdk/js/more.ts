@@ -67,11 +67,14 @@ action("conditions", () => {
   const page = data.query<{ title: string }>("task", { where: open, sort: "-created_at" });
   const books = data.query("book", { where: { _not: { lent: true } } });
   const projects = data.query("project", { where: { task_by_project: { some: { done: true } } } });
+  const both = { every: { title: { ilike: "a" } }, none: { done: true } };
+  const idle = data.query("project", { where: { task_by_project: both } });
   const { value } = data.aggregate("task", { fn: "count", where: { "project.owner.name": "Ann" } });
   return {
     open: page.data.map(({ title }) => title),
     books: books.data.map(({ title }) => title),
     projects: projects.data.map(({ name }) => name),
+    idle: idle.data.map(({ name }) => name),
     counted: value,
   };
 });

@@ -77,10 +77,13 @@ static bb_result conditions(const bb_context *context, bb_json input) {
     if (bb_failed(page)) {
         return page;
     }
-    bb_json books, projects, counted;
+    bb_json books, projects, idle, counted;
     BB_TRY(books, bb_data_query("book", bb_parse(BB_JSON({ "where": { "_not": { "lent": true } } }))));
     bb_json some = bb_parse(BB_JSON({ "where": { "task_by_project": { "some": { "done": true } } } }));
     BB_TRY(projects, bb_data_query("project", some));
+    bb_json both = bb_parse(BB_JSON({ "every": { "title": { "ilike": "a" } }, "none": { "done": true } }));
+    bb_json condition = bb_set(bb_object(), "task_by_project", both);
+    BB_TRY(idle, bb_data_query("project", bb_set(bb_object(), "where", condition)));
     bb_json count = bb_parse(BB_JSON({ "fn": "count", "where": { "project.owner.name": "Ann" } }));
     BB_TRY(counted, bb_data_aggregate("task", count));
 
@@ -88,6 +91,7 @@ static bb_result conditions(const bb_context *context, bb_json input) {
     bb_set(answer, "open", column(page.value, "title"));
     bb_set(answer, "books", column(books, "title"));
     bb_set(answer, "projects", column(projects, "name"));
+    bb_set(answer, "idle", column(idle, "name"));
     bb_set(answer, "counted", bb_get(counted, "value"));
     return bb_ok(answer);
 }

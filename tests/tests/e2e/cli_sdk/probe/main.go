@@ -143,6 +143,11 @@ func conditions(*blockbase.Context, Nothing) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	both := data.M{"every": data.M{"title": data.M{"ilike": "a"}}, "none": data.M{"done": true}}
+	idle, err := data.Query[Project]("project", data.M{"where": data.M{"task_by_project": both}})
+	if err != nil {
+		return nil, err
+	}
 	counted, err := data.Aggregate("task", data.M{"fn": "count", "where": data.M{"project.owner.name": "Ann"}})
 	if err != nil {
 		return nil, err
@@ -151,6 +156,7 @@ func conditions(*blockbase.Context, Nothing) (any, error) {
 		"open":     each(page, func(task Task) string { return task.Title }),
 		"books":    each(books, func(book Book) string { return book.Title }),
 		"projects": each(projects, func(project Project) string { return project.Name }),
+		"idle":     each(idle, func(project Project) string { return project.Name }),
 		"counted":  counted.Value,
 	}, nil
 }

@@ -171,6 +171,25 @@ on_both_engines! {
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_not":"#, "{}", "}"), invalid, "where", None).await);
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_or":["#, "{}", "]}"), invalid, "where", None).await);
         assert!(wrong.is_empty(), "{}", wrong.concat());
+        // The condition shares the limit of values with the filters.
+        let list = json!((0..1000).collect::<Vec<u32>>());
+        let filters = |count: usize| vec![json!({ "field": "count", "operator": "nin", "value": list }); count];
+        for (filters, condition, message) in [
+            (filters(10), json!({ "title": { "is_null": true } }), None),
+            (filters(9), json!({ "count": { "nin": list } }), None),
+            (filters(9), json!({ "count": { "nin": list }, "title": "a" }), Some("`where`: The condition and the filters")),
+            (filters(10), json!({ "title": "a" }), Some("`where`: The condition and the filters")),
+            (filters(11), json!({ "title": "a" }), Some("The filters of a request hold")),
+        ] {
+            let answer = admin.post("/api/v1/data/task/query", json!({ "filters": filters, "where": condition })).await;
+            match message {
+                None => assert_eq!(answer.status, 200, "{}", answer.text),
+                Some(message) => {
+                    let error = answer.expect_error(400, invalid);
+                    assert!(error["message"].as_str().unwrap().starts_with(message), "{error}");
+                }
+            }
+        }
         // Documents of this size fit only into a body.
         for large in [any_of(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
             let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
