@@ -13,7 +13,8 @@ const dist = process.env.DIST ?? fileURLToPath(new URL("../dist/", import.meta.u
 const upstream = new URL(process.env.BLOCKBASE_URL ?? "http://127.0.0.1:4000");
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", json: "application/json", woff2: "font/woff2" };
 
-const server = http.createServer((request, answer) => {
+// The binary takes a URL of 65,534 bytes, and Node alone takes 16 KiB of headers.
+const server = http.createServer({ maxHeaderSize: 128 * 1024 }, (request, answer) => {
   const { pathname } = new URL(request.url, "http://preview");
   if (pathname === "/") return answer.writeHead(303, { location: "/admin" }).end();
   const asset = /^\/admin\/assets\/([\w.-]+)$/.exec(pathname)?.[1];

@@ -9,6 +9,8 @@ const copies = await bundled("screens/records/copies.ts");
 const list = await bundled("screens/records/list-query.ts");
 const viewing = await bundled("api/view-as.ts");
 const words = await bundled("screens/records/filters/words.ts");
+const views = await bundled("screens/records/views/view.ts");
+const { readRecordsSearch } = await bundled("screens/records/search.ts");
 const { tableShape } = await bundled("screens/records/columns.ts");
 const { shapeOf } = await bundled("api/record-shape.ts");
 const { parseJson, printJson } = await bundled("api/json.ts");
@@ -232,6 +234,64 @@ test("the list of an object with a field called where takes its condition in a b
   const copied = (at) => copies.copiesOf(lookup, of, { ...VIEW, where }, [{ id: "title" }], at, 50);
   assert.equal(printJson(copied(2).request), `{"method":"POST","path":"/api/v1/data/lookup/query","body":{"where":${where},"page":2,"pageSize":50}}`);
   assert.ok(copied(1).graphql.query.includes('lookup(where: { _or: [{ where: { eq: "there" } }, { size: { gt: 9007199254740993 } }] }, pageSize: 50)'), copied(1).graphql.query);
+});
+
+const ids = (count) => Array.from({ length: count }, (_, index) => `01a2025c-0000-7000-8000-${String(index).padStart(12, "0")}`);
+
+test("a long list and its count take their condition in a body, and an export does not", () => {
+  const body = (view, shape = task) => list.bodyOf(list.listParameters({ ...VIEW, ...view }, shape), shape);
+  assert.equal(body({ conditions: [plain("in", ids(411))] }), undefined);
+  const long = { conditions: [plain("in", ids(1_000)), plain("gte", "3", "amount")], sort: [{ id: "title", descending: true }] };
+  assert.deepEqual(body(long), { sort: "-title", filters: [{ field: "title", operator: "in", value: ids(1_000).join(",") }, { field: "amount", operator: "gte", value: "3" }] });
+  assert.deepEqual(body(long, of("lookup")).filters, [{ field: "title", operator: "in", value: ids(1_000).join(",") }]);
+  // The address encodes each of these characters as six bytes.
+  const where = (count) => JSON.stringify({ _or: [{ title: "ж".repeat(count) }, { done: true }] });
+  assert.equal(body({ where: where(4_900) }), undefined);
+  assert.deepEqual(body({ where: where(5_100) }), { where: JSON.parse(where(5_100)) });
+  // A count has the text of the query string.
+  const text = list.queryText(list.filterParameters({ ...VIEW, where: where(5_100) }, task));
+  assert.deepEqual(list.bodyOf([...new URLSearchParams(text)], task), { where: JSON.parse(where(5_100)) });
+  assert.equal(list.isOnlyForList({ ...VIEW, ...long }, task), false);
+  assert.equal(copies.copiesOf(task, of, { ...VIEW, ...long }, [{ id: "title" }], 1, 50).request.method, "POST");
+});
+
+test("the size of a filter is that of the address", () => {
+  const fitsIn = (value, where = "") => tree.fitsAddress({ conditions: value === undefined ? [] : [plain("in", value)], where });
+  assert.ok(fitsIn(ids(1_000)));
+  assert.equal(fitsIn(ids(1_100)), false);
+  assert.ok(fitsIn(["ж".repeat(7_900)]));
+  assert.equal(fitsIn(["ж".repeat(8_000)]), false);
+  assert.ok(fitsIn(undefined, `{"title":"${"x".repeat(47_000)}"}`));
+  assert.equal(fitsIn(undefined, `{"title":"${"x".repeat(48_000)}"}`), false);
+  // Both parameters are in one address.
+  assert.ok(fitsIn(ids(600), `{"title":"${"x".repeat(18_000)}"}`));
+  assert.equal(fitsIn(ids(600), `{"title":"${"x".repeat(28_000)}"}`), false);
+});
+
+test("a filter of the address that cannot be read is not left out", () => {
+  const saved = views.readViews({});
+  const unread = (raw) => views.viewOf(readRecordsSearch(raw), saved).unread;
+  const [read, long] = [1_000, 1_100].map((count) => JSON.stringify([["title", "in", ids(count)]]));
+  assert.equal(unread({ filter: read }), undefined);
+  assert.equal(views.viewOf(readRecordsSearch({ filter: read }), saved).view.conditions[0].value.length, 1_000);
+  assert.equal(unread({ filter: long }), "long");
+  // The router writes what was read back into the address.
+  assert.equal(readRecordsSearch({ filter: long }).filter, long);
+  assert.equal(unread({ where: `{"title":"${"x".repeat(48_000)}"}` }), "long");
+  assert.equal(unread({ group: "status", having: JSON.stringify([["status", "in", ids(1_100)]]) }), "long");
+  for (const filter of ["[[", "{}", null, 5, true, ["[]", "[]"], '[["title"]]', '[["title","near","x"]]', '[["title","eq"]]', '[["title","eq",5]]', '[["title","in",["a",1]]]', '[["title","eq","x"],3]']) {
+    assert.equal(unread({ filter }), "damaged", String(filter));
+    assert.equal(unread({ group: "status", having: filter }), "damaged", String(filter));
+    // Without a field to group by, there is no grouping.
+    for (const group of [undefined, "-"]) assert.equal(unread({ group, having: filter }), undefined);
+  }
+  for (const filter of [undefined, "", "[]", '[["title","is_null"]]', '[["title","in",["a","b"]],["gone","eq",""]]']) assert.equal(unread({ filter }), undefined, filter);
+  // The server says what is wrong with these.
+  for (const where of [null, 5, "{", '{"title":{"near":"x"}}', ["{}", "{}"]]) {
+    const search = readRecordsSearch({ where });
+    assert.equal(views.viewOf(search, saved).unread, undefined);
+    assert.deepEqual(list.filterParameters({ ...VIEW, where: views.viewOf(search, saved).view.where }, task), [["where", String(where)]]);
+  }
 });
 
 test("a view as a role reads by a body, and changes nothing", async () => {

@@ -354,6 +354,93 @@ test("old addresses stay, digits stay, and what is no condition is shown as text
   await records(page, 30);
 });
 
+/** The titles of three duties, and as many others as are needed. No duty has the others. */
+const titles = (count) => ["Duty 01", "Duty 02", "Duty 03", ...Array.from({ length: count - 3 }, (_, index) => `01a2025c-0000-7000-8000-${String(index).padStart(12, "0")}`)];
+const plainly = (conditions) => `/admin/data/duty?filter=${encodeURIComponent(JSON.stringify(conditions))}`;
+
+test("a long filter stays the filter of the list, its count and its export", async () => {
+  const page = await open("/admin/data/duty", { as: me });
+  const asked = [];
+  page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname}`));
+  await ready(page);
+  await records(page, 30);
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await page.getByRole("button", { name: "Build with and, or, not" }).click();
+  await builder(page).getByRole("button", { name: "Edit as JSON" }).click();
+  const editor = builder(page).getByRole("textbox", { name: "Condition" });
+
+  // An address cannot hold this one.
+  await writeCode(editor, JSON.stringify({ title: { in: titles(1_100) } }));
+  await builder(page).getByText("The filter is too long for an address. Take away values or conditions.").waitFor();
+  assert.ok(await builder(page).getByRole("button", { name: "Apply" }).isDisabled());
+  await look(page, "too-long", { widths: [1280, 390] });
+
+  await writeCode(editor, JSON.stringify({ title: { in: titles(411) } }));
+  await builder(page).getByText("3 records match").waitFor();
+  await apply(page);
+  await records(page, 3);
+  assert.ok(new URL(page.url()).searchParams.get("filter").length > 16_000);
+  assert.ok(!asked.includes("POST /api/v1/data/duty/query"), asked.join("\n"));
+  await page.reload();
+  await ready(page);
+  await records(page, 3);
+
+  // With as many items as the server takes, the list and the count have a body. The address still holds the filter.
+  await page.goto(`${base}${plainly([["title", "in", titles(1_000)]])}`);
+  await ready(page);
+  await records(page, 3);
+  assert.ok(asked.includes("POST /api/v1/data/duty/query"), asked.join("\n"));
+  assert.match(await copyAs(page, "curl"), /curl -X POST '[^']+\/api\/v1\/data\/duty\/query'/);
+  await page.getByRole("button", { name: "Import, export" }).click();
+  const downloading = page.waitForEvent("download");
+  await page.getByRole("menuitem", { name: /^Export as CSV/ }).click();
+  const chunks = [];
+  for await (const chunk of await (await downloading).createReadStream()) chunks.push(chunk);
+  assert.equal(Buffer.concat(chunks).toString("utf8").trim().split("\n").length, 4);
+
+  // The filter fits, and with the value of a cell it does not.
+  const full = (length) => [["title", "in", titles(1_000)], ["title", "neq", "x".repeat(length)]];
+  const room = 48_000 - new URLSearchParams({ filter: JSON.stringify(full(0)), where: "" }).toString().length;
+  await page.goto(`${base}${plainly(full(room))}`);
+  await ready(page);
+  await records(page, 3);
+  await cell(page, 0, "status").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Only rows with this value" }).click();
+  await page.getByRole("alert").getByText("The filter was not changed").waitFor();
+  await records(page, 3);
+  assert.equal(await page.locator("[data-chip]").count(), 2);
+});
+
+test("a filter of the address that cannot be read shows no records", async () => {
+  const unread = (page) => page.getByRole("heading", { name: "The filter of this address cannot be read" });
+  const page = await open("/admin", { as: me });
+  for (const [path, reason] of [
+    [plainly([["title", "in", titles(1_100)]]), "It is too long."],
+    [plainly([["status", "near", "open"]]), "A part of it is missing or wrong"],
+    ["/admin/data/duty?filter=%5B%5B%22status%22%2C%22eq%22", "A part of it is missing or wrong"],
+    [`${plainly([["status", "eq", "open"]])}&group=status&having=%5B%5B`, "A part of it is missing or wrong"],
+  ]) {
+    await page.goto(`${base}${path}`);
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await unread(page).waitFor();
+    await page.getByText(reason).waitFor();
+    // It stays so when the page is loaded again, so the address still has the filter.
+    await page.reload();
+    await unread(page).waitFor();
+    assert.equal(await grid(page).count(), 0);
+    for (const name of ["Import, export", "Copy as", "Group"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
+    assert.deepEqual(asked.filter((each) => each.startsWith("/api/v1/data/duty")), []);
+  }
+  await look(page, "unread", { widths: [1280, 390] });
+  await page.goto(`${base}${plainly([["status", "near", "open"]])}`);
+  await page.getByRole("button", { name: "Remove the filter" }).click();
+  await ready(page);
+  await records(page, 30);
+  await page.goBack();
+  await unread(page).waitFor();
+});
+
 test("the server's refusal stands in the builder", async () => {
   const page = await open(address({ _or: [{ amount: { gte: 1 } }, { title: "x" }] }), { as: me, expect: [/status of 400/, /status of 500/] });
   await ready(page);

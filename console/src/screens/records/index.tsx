@@ -9,6 +9,7 @@ import { RecordsTable, type RecordsTableProps } from "./RecordsTable";
 import { useShape } from "./useShape";
 import { useCurrentView } from "./views/useCurrentView";
 import { useViews } from "./views/useViews";
+import type { Unread } from "./views/view";
 
 const GroupsScreen = lazy(async () => ({ default: (await import("./groups/GroupsScreen")).GroupsScreen }));
 
@@ -47,10 +48,23 @@ function ObjectRecords({ object }: { object: string }) {
   return <RecordsOrGroups shape={shape.shape} shapeOfOther={shape.shapeOfOther} tableShapeOf={shape.tableShapeOf} views={views} />;
 }
 
+const UNREAD: Record<Unread, string> = {
+  long: "It is too long. Remove it, and filter by fewer values or conditions.",
+  damaged: "A part of it is missing or wrong, or another version of the console wrote it. Open the whole address again, or remove the filter.",
+};
+
 /** The records of the view in the address, or their groups. */
 function RecordsOrGroups(props: Omit<RecordsTableProps, "current">) {
   const current = useCurrentView(props.views);
   const { groups } = current.view;
+  if (current.unread !== undefined)
+    return (
+      <Page title={props.shape.label}>
+        <EmptyState title="The filter of this address cannot be read" action={<Button onClick={current.removeFilter}>Remove the filter</Button>}>
+          {UNREAD[current.unread]}
+        </EmptyState>
+      </Page>
+    );
   if (groups === null) return <RecordsTable {...props} current={current} />;
   return (
     <Suspense

@@ -83,12 +83,18 @@ function bodyValue(name: string, text: string): JsonValue {
   return name === "page" || name === "pageSize" ? Number(text) : text;
 }
 
+/** The maximum size of a query string, in bytes. The server refuses a URL of more than 65,534 bytes before it reads the URL. */
+const QUERY_BYTES_MAX = 30_000;
+
 /**
- * The parameters of a list as the body of `POST …/query`. Undefined if a query string takes them. If the object has a field with the name
- * `where`, the parameter of this name filters by that field, so only a body takes a condition.
+ * Whether no query string takes the parameters. If the object has a field with the name `where`, the parameter of this name filters by that
+ * field, so only a body takes a condition.
  */
+const needsBody = (parameters: [string, string][], shape: RecordShape) => shape.byId.has(WHERE) && parameters.some(([name]) => name === WHERE);
+
+/** The parameters of a list as the body of `POST …/query`. Undefined if a query string takes them and is short enough. */
 export function bodyOf(parameters: [string, string][], shape: RecordShape): JsonObject | undefined {
-  if (!shape.byId.has(WHERE) || !parameters.some(([name]) => name === WHERE)) return undefined;
+  if (!needsBody(parameters, shape) && queryText(parameters).length <= QUERY_BYTES_MAX) return undefined;
   const filters: JsonObject[] = [];
   const body: JsonObject = {};
   for (const [name, value] of parameters) {
@@ -101,7 +107,7 @@ export function bodyOf(parameters: [string, string][], shape: RecordShape): Json
 
 /** Whether only the list takes the condition of the view: exports and groups have no body. */
 export function isOnlyForList(view: ListView, shape: RecordShape): boolean {
-  return bodyOf(filterParameters(view, shape), shape) !== undefined;
+  return needsBody(filterParameters(view, shape), shape);
 }
 
 /** The reason that people read then. */

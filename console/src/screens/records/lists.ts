@@ -1,4 +1,7 @@
-/** Reads lists and counts of a view's records. `query` is the text of a query string. If that cannot hold the condition, it becomes a body. */
+/**
+ * Reads lists and counts of a view's records. `query` is the text of a query string. If that cannot hold the condition, or is long, it becomes
+ * a body.
+ */
 import { countMatches } from "../../api/aggregates";
 import { api, ok } from "../../api/client";
 import type { RecordsPage } from "../../api/record-paths";

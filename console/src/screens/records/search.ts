@@ -1,9 +1,12 @@
 import { type RawSearch, flag, given, oneOf, text, whole } from "../../api/search";
 
-/** The longest filter in the address. A longer one is not read. */
-export const FILTER_CHARACTERS_MAX = 16_000;
-
 export const CHARTS = ["bars", "line"] as const;
+
+/**
+ * The text of a filter, whatever its length is and whatever it says. Without it, the screen would show all records. `viewOf` decides whether
+ * the text can be read.
+ */
+const filterText = (raw: unknown): string | undefined => (raw === undefined || raw === "" ? undefined : String(raw));
 
 /** The search parameters of `/data/$object`. If one is missing, the view decides. */
 export function readRecordsSearch(raw: RawSearch) {
@@ -11,9 +14,9 @@ export function readRecordsSearch(raw: RawSearch) {
     /** The name of a saved view. If a view is the default, `-` means the table without a view. */
     view: text(raw.view),
     /** Conditions as JSON: `[["status","eq","open"]]`. An empty list removes those of the view. */
-    filter: text(raw.filter, FILTER_CHARACTERS_MAX),
+    filter: filterText(raw.filter),
     /** A condition as JSON, if the list of conditions cannot express it: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
-    where: text(raw.where, FILTER_CHARACTERS_MAX),
+    where: filterText(raw.where),
     q: text(raw.q),
     /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),
@@ -27,7 +30,7 @@ export function readRecordsSearch(raw: RawSearch) {
     /** The order of the groups, by the keys of the result: `-sum_amount`. */
     groupSort: text(raw.groupSort),
     /** Conditions on the groups, in the form of `filter`: `[["count","gte","10"]]`. */
-    having: text(raw.having, 16_000),
+    having: filterText(raw.having),
     chart: oneOf(raw.chart, CHARTS),
     page: whole(raw.page),
     size: whole(raw.size, 1, 100),

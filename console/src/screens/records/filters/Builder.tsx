@@ -11,7 +11,7 @@ import { filterParameters, queryText } from "../list-query";
 import { countList } from "../lists";
 import { ConditionFields, JsonToggle } from "./ConditionFields";
 import { Sentence } from "./Sentence";
-import { type Filter, type Part, type ShapeOf, filterOf } from "./tree";
+import { type Filter, type Part, type ShapeOf, TOO_LONG, filterOf, fitsAddress } from "./tree";
 import { useConditionDraft } from "./useConditionDraft";
 import { type TitleOf, wordsOfAll } from "./words";
 import { submits } from "../../../components/submits";
@@ -35,11 +35,12 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const built = filterOf(parts, shape, of);
   // A condition that was written as text keeps its JSON, unless plain conditions mean the same.
   const filter: Filter = text !== null && json !== undefined && built.where !== "" ? { conditions: [], where: printJson(json) } : built;
+  const isTooLong = isWhole && !fitsAddress(filter);
   const words = wordsOfAll(parts, "and", { shape, of, titleOf });
 
   const query = queryText(filterParameters({ ...filter, search, sort: [] }, shape));
   const settled = useSettled(query);
-  const isCurrent = settled === query && isWhole;
+  const isCurrent = settled === query && isWhole && !isTooLong;
   const counted = useQuery({
     // The same key as for the totals of the list, so that live changes start a new count.
     queryKey: ["data", shape.name, "total", settled],
@@ -53,7 +54,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
 
   const apply = () => {
     draft.check();
-    if (isWhole && !isRefused) onApply(filter);
+    if (isWhole && !isTooLong && !isRefused) onApply(filter);
   };
 
   return (
@@ -72,6 +73,8 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
               ) : (
                 ""
               )
+            ) : isTooLong ? (
+              <span className={classes.missing}>{TOO_LONG}</span>
             ) : isCurrent && counted.data !== undefined ? (
               quantity(counted.data, "record matches", "records match")
             ) : refusal === null ? (
@@ -81,7 +84,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
             )}
           </span>
           <JsonToggle draft={draft} />
-          <Button type="submit" disabled={isRefused || (text !== null && !isWhole)}>
+          <Button type="submit" disabled={isRefused || isTooLong || (text !== null && !isWhole)}>
             Apply
           </Button>
         </div>

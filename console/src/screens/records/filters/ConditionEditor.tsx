@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { RecordShape } from "../columns";
 import { fits, isComplete } from "./sendable";
 import { TestFields } from "./TestFields";
-import { type Part, type Related, type ShapeOf, type Test, emptyTest, groupOf } from "./tree";
+import { type Part, type Related, type ShapeOf, type Test, TOO_LONG, emptyTest, filterOf, fitsAddress, groupOf } from "./tree";
 import { submits } from "../../../components/submits";
 import classes from "./Editors.module.css";
 
@@ -26,8 +26,9 @@ export interface ConditionEditorProps {
 export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, among, onClose }: ConditionEditorProps) {
   const [draft, setDraft] = useState<Test>(test ?? emptyTest());
   const isWhole = isComplete(draft, shape, of);
+  const isTooLong = isWhole && !fitsAddress(filterOf(among(draft), shape, of));
   const apply = () => {
-    if (isWhole) onApply(draft);
+    if (isWhole && !isTooLong) onApply(draft);
   };
   const related = (path: string[]): Related => ({ kind: "related", path, quantifier: "some", inner: groupOf([emptyTest()]) });
   return (
@@ -52,6 +53,11 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
         autoFocus={test === null}
         withinPortal={false}
       />
+      {isTooLong && (
+        <div className={classes.missing} role="alert">
+          {TOO_LONG}
+        </div>
+      )}
       <Group justify="space-between" gap="sm">
         {onRemove === undefined ? (
           <span />
@@ -60,7 +66,7 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
             Remove
           </Button>
         )}
-        <Button type="submit" disabled={!isWhole}>
+        <Button type="submit" disabled={!isWhole || isTooLong}>
           {action}
         </Button>
       </Group>

@@ -113,6 +113,23 @@ export function readConditions(text: string | undefined): Condition[] {
   }
 }
 
+/** Whether the text in the URL is a list of conditions, each with a value if it needs one. `readConditions` leaves out everything else. */
+export function isReadable(text: string): boolean {
+  try {
+    const raw: unknown = JSON.parse(text);
+    return Array.isArray(raw) && raw.every(isCondition);
+  } catch {
+    return false;
+  }
+}
+
+function isCondition(raw: unknown): boolean {
+  if (!Array.isArray(raw)) return false;
+  const [field, operator, value] = raw as unknown[];
+  if (typeof field !== "string" || !NAMES.includes(operator as Operator)) return false;
+  return takesNothing(operator as Operator) || typeof value === "string" || (Array.isArray(value) && value.every((item) => typeof item === "string"));
+}
+
 export function conditionsOf(raw: unknown): Condition[] {
   if (!Array.isArray(raw)) return [];
   return raw.flatMap((each: unknown): Condition[] => {

@@ -5,7 +5,7 @@
 import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, printJson, readJson, readNumber } from "../../../api/json";
 import { isNumberType } from "../../../api/field-rules";
 import type { RecordColumn, RecordShape } from "../columns";
-import { type Condition, type Operator, operatorNamed, takesList, takesNothing } from "./conditions";
+import { type Condition, type Operator, operatorNamed, printConditions, takesList, takesNothing } from "./conditions";
 import { type Variable, fitsOperator, readVariable } from "./variables";
 
 export const QUANTIFIERS = ["some", "none", "every"] as const;
@@ -53,6 +53,26 @@ export type Part = Test | Group | Related | Raw;
 export interface Filter {
   conditions: Condition[];
   where: string;
+}
+
+/**
+ * The maximum size of a filter in an address, in bytes as the address encodes it. The server refuses a URL of more than 65,534 bytes before
+ * it reads the URL. The rest is for the search, the columns and the order. 1,000 ids fit, and no list of a condition takes more items.
+ * Exports have the filter in their URL too.
+ */
+export const FILTER_BYTES_MAX = 48_000;
+
+/** The sentence for a filter that does not fit. */
+export const TOO_LONG = "The filter is too long for an address. Take away values or conditions.";
+
+/** Whether an address can hold the texts of its parameters `filter` and `where`. */
+export function fitsTexts(filter: string, where: string): boolean {
+  return new URLSearchParams({ filter, where }).toString().length <= FILTER_BYTES_MAX;
+}
+
+/** Whether an address can hold the filter. */
+export function fitsAddress({ conditions, where }: Filter): boolean {
+  return fitsTexts(printConditions(conditions) ?? "", where);
 }
 
 export type ShapeOf = (object: string) => RecordShape | undefined;

@@ -3,9 +3,8 @@ import type { GroupRow } from "../../../api/record-paths";
 import { type JsonObject, type JsonValue, isLosslessNumber } from "../../../api/json";
 import { isTextType } from "../../../api/field-rules";
 import type { RecordShape } from "../columns";
-import { type Condition, printConditions } from "../filters/conditions";
-import { type Filter, type ShapeOf, type Test, filterOf, partsOf, testOf } from "../filters/tree";
-import { FILTER_CHARACTERS_MAX } from "../search";
+import type { Condition } from "../filters/conditions";
+import { type Filter, type ShapeOf, type Test, filterOf, fitsAddress, partsOf, testOf } from "../filters/tree";
 import { beginOf, borderAfter, boundOf } from "./periods";
 import type { GroupField } from "./request";
 
@@ -31,7 +30,7 @@ function conditionsOfGroup({ column, period, clock, name }: GroupField, value: J
   ];
 }
 
-/** The filter of the view, narrowed to the records of one of the groups. Undefined if no filter finds exactly them. */
+/** The filter of the view, narrowed to the records of one of the groups. Undefined if no filter of an address finds exactly them. */
 export function narrowed(fields: GroupField[], group: JsonObject, groups: GroupRow[], filter: Filter, shape: RecordShape, of: ShapeOf): Filter | undefined {
   const tests: Test[] = [];
   for (const field of fields) {
@@ -44,6 +43,5 @@ export function narrowed(fields: GroupField[], group: JsonObject, groups: GroupR
   // The server refuses the filter, so there are no groups either.
   if (parts === undefined) return undefined;
   const wanted = filterOf([...parts, ...tests], shape, of);
-  // The address would lose a longer filter, and the table would show all records.
-  return Math.max(wanted.where.length, printConditions(wanted.conditions)?.length ?? 0) > FILTER_CHARACTERS_MAX ? undefined : wanted;
+  return fitsAddress(wanted) ? wanted : undefined;
 }

@@ -1,7 +1,8 @@
 /** A saved view: the part of an object that a person wants to see. It is stored on the server with the person's preferences. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
 import { given, oneOf } from "../../../api/search";
-import { type Condition, compactConditions, conditionsOf, printConditions, readConditions } from "../filters/conditions";
+import { type Condition, compactConditions, conditionsOf, isReadable, printConditions, readConditions } from "../filters/conditions";
+import { fitsTexts } from "../filters/tree";
 import type { GridLayout } from "../grid/geometry";
 import { type SortKey, printSort, readSort } from "../list-query";
 import { CHARTS, type RecordsSearch } from "../search";
@@ -91,8 +92,25 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
   };
 }
 
-/** The view in the address: the saved view that it names, with the changes in the other parameters. */
-export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean } {
+/** Why a filter in the address cannot be read. */
+export type Unread = "long" | "damaged";
+
+/**
+ * Why the filter in the address, or its conditions on groups, cannot be read. Undefined if they can be read. The server says what is wrong
+ * with a condition in `where`.
+ */
+function unreadOf({ filter = "", where = "", group = PLAIN, having = "" }: RecordsSearch): Unread | undefined {
+  // Without fields to group by, the address has no grouping.
+  const ofGroups = group === PLAIN ? "" : having;
+  if (!fitsTexts(filter, where) || !fitsTexts(ofGroups, "")) return "long";
+  return [filter, ofGroups].every((text) => text === "" || isReadable(text)) ? undefined : "damaged";
+}
+
+/**
+ * The view in the address: the saved view that it names, with the changes in the other parameters. If `unread` is given, the view lacks
+ * conditions of the address, and no screen must show, change or export its records.
+ */
+export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean; unread: Unread | undefined } {
   const name = search.view ?? saved.preset ?? PLAIN;
   const base = saved.views.find((each) => each.name === name) ?? null;
   const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], groups: null, ...saved.plain };
@@ -100,6 +118,7 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
   return {
     base,
     isMissing: base === null && search.view !== undefined && search.view !== PLAIN,
+    unread: unreadOf(search),
     view: {
       ...from,
       // `filter` and `where` together are one filter. If the address has one of them, it replaces both.
