@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Roles, each for one team. The readers are in as many teams
     #[arg(long, default_value_t = 100)]
     roles: usize,
+    /// Objects of 25 fields in the GraphQL schemas. Each role lacks one of the fields
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=900))]
+    objects: u16,
     /// Streams open at a time, comma-separated; the server allows 10,000
     #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
     streams: Vec<usize>,

@@ -23,6 +23,7 @@ use crate::execute::shape::{Answer, Budget, Place, RecordShape, Wanted};
 use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{page_name, upserted_name};
+use crate::view::views::Views;
 
 /// The maximum number of root fields of one query that run at the same time. On Postgres, each of them uses a connection.
 const QUERIES_AT_ONCE: usize = 4;
@@ -30,6 +31,7 @@ const QUERIES_AT_ONCE: usize = 4;
 /// A validated operation and its caller.
 pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
+    pub(crate) views: &'d Arc<Views>,
     pub(crate) view: &'d Arc<View>,
     /// The permits for introspections.
     pub(crate) introspecting: &'d introspection::IntrospectionPermits,

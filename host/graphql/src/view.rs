@@ -1,9 +1,10 @@
 //! The part of one version of the schema that a group of callers sees.
 //!
 //! A view contains no names that the caller may not know, so validation and introspection cannot reveal them. Callers who see the
-//! same things share a view, with its schema and the documents that passed validation.
+//! same things share a view, with its schema and the documents that passed validation. [`kept_schemas`] has the schemas.
 
 pub(crate) mod documents;
+mod kept_schemas;
 pub(crate) mod leaves;
 pub(crate) mod root;
 pub(crate) mod schema;
@@ -13,10 +14,8 @@ pub(crate) mod views;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use async_graphql::dynamic::Schema;
 use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
 use blockbase_app::{LinkChange, Visible};
-use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
 use crate::view::leaves::LeafType;
@@ -35,7 +34,8 @@ pub(crate) struct View {
     /// The actions, as roots of mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
-    schema: OnceCell<Schema>,
+    /// The size of the complete schema.
+    schema_size: OnceLock<usize>,
     /// The objects, keyed by the names of their types.
     by_type: OnceLock<HashMap<String, Arc<Object>>>,
     pub(crate) documents: Documents,
@@ -56,7 +56,7 @@ impl View {
             actions: actions.collect(),
             visible,
             has_events,
-            schema: OnceCell::new(),
+            schema_size: OnceLock::new(),
             by_type: OnceLock::new(),
             documents: Documents::default(),
         }
@@ -243,10 +243,5 @@ impl View {
             .map(|object| Input::Create(self.to_create(object)))
             .or_else(|| of("UpdateInput").map(|object| Input::Update(self.to_change(object))))
             .or_else(|| of("IncrementInput").map(|object| Input::Increment(self.to_change(object))))
-    }
-
-    /// The complete schema, if it has been built.
-    pub(crate) fn ready_schema(&self) -> Option<&Schema> {
-        self.schema.get()
     }
 }

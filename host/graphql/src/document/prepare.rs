@@ -36,7 +36,7 @@ impl Prepared {
     /// The errors of the request. Validation reports all that it finds.
     pub(crate) async fn of(
         app: &App,
-        views: &Views,
+        views: &Arc<Views>,
         caller: &Caller,
         request: &GraphqlRequest,
         only_queries: bool,
@@ -50,7 +50,6 @@ impl Prepared {
             return Err(refuse(Error::new(Code::PayloadTooLarge, message)));
         }
         let view = views.of(caller);
-        views.prepare(&view);
         let gate = Gate {
             viewer: Viewer::of(caller),
             only_queries,
@@ -70,13 +69,14 @@ impl Prepared {
         // The check of a new document takes time, and that of a hostile document may take long. So the check needs a permit, and
         // keeps it until the work has ended.
         let place = Arc::clone(&views.preparing).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
-        let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
+        let (all, here) = (Arc::clone(views), Arc::clone(&view));
+        let (text, runtime) = (request.query.clone(), tokio::runtime::Handle::current());
         let prepared = tokio::task::spawn_blocking(move || {
             let _place = place;
             let document = Arc::new(parse(&text).map_err(|error| Refusal::Invalid(vec![error]))?);
             gate.admit(&document)?;
             check::document(&here, gate.viewer, &document).map_err(Refusal::Invalid)?;
-            runtime.block_on(validate(&here, &text, &document)).map_err(Refusal::Invalid)?;
+            runtime.block_on(validate(&all, &here, &text, &document)).map_err(Refusal::Invalid)?;
             Ok(document)
         });
         let document = prepared.await.map_err(|error| refuse(Error::internal(error)))??;
@@ -170,20 +170,24 @@ fn root_fields<'d>(
     }
 }
 
-/// Validates a document against the view's schema. If that schema is not built yet, it uses a schema of only the objects that the
+/// Validates a document against the view's schema. If that schema is not kept, it uses a schema of only the objects that the
 /// document names, so that a request does not wait for the other objects. Introspection waits for the complete schema.
-async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocument>) -> Result<(), Vec<GraphqlError>> {
+async fn validate(
+    views: &Views,
+    view: &Arc<View>,
+    text: &str,
+    document: &Arc<ExecutableDocument>,
+) -> Result<(), Vec<GraphqlError>> {
     let fail = |error: Error| vec![GraphqlError::from(error)];
-    if limits::introspects(document) {
-        view.whole_schema().await.map_err(fail)?;
-    }
-    let focused;
-    let schema = match view.ready_schema() {
+    let ready = match limits::introspects(document) {
+        true => Some(views.whole_schema(view).await.map_err(fail)?),
+        false => views.ready_schema(view),
+    };
+    let schema = match ready {
         Some(schema) => schema,
         None => {
             let named = named_objects(view, document);
-            focused = schema::build(view, &|name| named.contains(name)).map_err(fail)?;
-            &focused
+            schema::build(view, &|name| named.contains(name)).map_err(fail)?
         }
     };
     let names: Vec<Option<String>> = match &document.operations {
@@ -191,7 +195,7 @@ async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocumen
         DocumentOperations::Multiple(operations) => operations.keys().take(1).map(|name| Some(name.to_string())).collect(),
     };
     for name in names {
-        check_against(schema, text, document, name).await?;
+        check_against(&schema, text, document, name).await?;
     }
     for (_, operation) in document.operations.iter() {
         if let Some(field) = collect::conflict(document, &[&operation.node.selection_set.node]) {

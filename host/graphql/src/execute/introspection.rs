@@ -36,7 +36,6 @@ pub(crate) async fn answers(execution: &Execution<'_>, roots: &[Selected<'_>]) -
 }
 
 async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<String, Vec<u8>>, Error> {
-    let schema = execution.view.whole_schema().await?.clone();
     let place = Arc::clone(&execution.introspecting.0).acquire_owned().await.map_err(Error::internal)?;
     let mut request = Request::new("").only_introspection();
     request.set_parsed_query(execution.document.as_ref().clone());
@@ -45,13 +44,18 @@ async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<Str
     }
     let variables = execution.variables.map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap_or_default());
     request = request.variables(Variables::from_json(serde_json::Value::Object(variables.into_iter().collect())));
+    let (views, view) = (Arc::clone(execution.views), Arc::clone(execution.view));
     let runtime = tokio::runtime::Handle::current();
     let response = tokio::task::spawn_blocking(move || {
+        // The schema may have to be built. The permit limits how many exist beside the kept ones.
         let _place = place;
-        runtime.block_on(schema.execute(request))
+        runtime.block_on(async {
+            let schema = views.whole_schema(&view).await?;
+            Ok::<_, Error>(schema.execute(request).await)
+        })
     })
     .await;
-    let response = response.map_err(Error::internal)?;
+    let response = response.map_err(Error::internal)??;
     if let Some(error) = response.errors.first() {
         return Err(Error::internal(error.message.clone()));
     }

@@ -62,6 +62,7 @@ impl Operation {
         let operation = self.prepared.operation(self.name.as_deref()).ok()?;
         Some(Execution {
             app: &self.graphql.app,
+            views: &self.graphql.views,
             view: &self.prepared.view,
             introspecting: &self.graphql.introspecting,
             caller: &self.context.caller,

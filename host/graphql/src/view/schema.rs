@@ -46,19 +46,44 @@ impl Extension for Validation {
     }
 }
 
+/// The part of each schema's size that does not depend on its objects.
+const SHARED_SIZE: usize = 256;
+/// The part of an object's size that does not depend on its columns: its root fields with their arguments, and its pages.
+const OBJECT_SIZE: usize = 64;
+/// The size of a relation: as a field, in conditions, and in the mutations of links.
+const RELATION_SIZE: usize = 4;
+/// A schema has up to six copies of a field's description, so this many bytes of it take as much memory as a member without one.
+const DESCRIPTION_BYTES: usize = 200;
+
 impl View {
-    /// The complete schema. The first call builds it, on the blocking pool.
-    ///
-    /// # Errors
-    /// `internal`.
-    pub(crate) async fn whole_schema(self: &Arc<Self>) -> Result<&Schema> {
-        self.schema
-            .get_or_try_init(|| async {
-                let view = Arc::clone(self);
-                tokio::task::spawn_blocking(move || build(&view, &|_| true)).await.map_err(Error::internal)?
-            })
-            .await
+    /// The size of the complete schema: about the number of the members of its types, which are fields, arguments and values of
+    /// enums. The memory of a schema grows with this number. The schema does not have to be built for it.
+    pub(crate) fn schema_size(&self) -> usize {
+        let size = || SHARED_SIZE + 2 * self.actions.len() + self.objects().map(|object| self.object_size(object)).sum::<usize>();
+        *self.schema_size.get_or_init(size)
     }
+
+    fn object_size(&self, object: &Arc<Object>) -> usize {
+        let (to_create, to_change) = (self.to_create(object), self.to_change(object));
+        // Each column is a field of the record, and a member of conditions.
+        let read = 2 * object.columns.len();
+        let numeric = to_change.columns.iter().filter(|column| is_numeric(column)).count();
+        let written = to_create.columns.len() + to_change.columns.len() + numeric;
+        let options: usize = object.columns.iter().filter_map(enum_values).map(<[String]>::len).sum();
+        let relations = RELATION_SIZE * self.registry.relations_of(object.name()).len();
+        let described = object.definition.fields.iter().filter_map(|field| field.description.as_ref().or(field.label.as_ref()));
+        let described = described.map(String::len).sum::<usize>() / DESCRIPTION_BYTES;
+        OBJECT_SIZE + read + written + options + relations + described
+    }
+}
+
+/// Builds the complete schema of a view, on the blocking pool.
+///
+/// # Errors
+/// `internal`.
+pub(crate) async fn build_whole(view: &Arc<View>) -> Result<Schema> {
+    let view = Arc::clone(view);
+    tokio::task::spawn_blocking(move || build(&view, &|_| true)).await.map_err(Error::internal)?
 }
 
 /// The schema of those objects of a view that `includes` accepts, without relations to other objects.

@@ -87,24 +87,29 @@ pub(crate) enum Test {
     Float,
     Boolean,
     Id,
+    /// A UUID that identifies no record. It is text, but it cannot be searched for a part.
+    Uuid,
     DateTime,
     Json,
 }
 
 impl Test {
-    pub(crate) const ALL: [Test; 8] =
-        [Test::String, Test::Options, Test::Int, Test::Float, Test::Boolean, Test::Id, Test::DateTime, Test::Json];
+    pub(crate) const ALL: [Test; 9] =
+        [Test::String, Test::Options, Test::Int, Test::Float, Test::Boolean, Test::Id, Test::Uuid, Test::DateTime, Test::Json];
 
+    /// A test takes the scalar that the column has in records. It takes the options of an enum as strings, because `like` takes
+    /// any text.
     fn of(column: &Column) -> Test {
-        match column.ty {
-            ColumnType::Text => Test::String,
-            ColumnType::TextList => Test::Options,
-            ColumnType::Integer => Test::Int,
-            ColumnType::BigInteger | ColumnType::Decimal { .. } | ColumnType::Float => Test::Float,
-            ColumnType::Boolean => Test::Boolean,
-            ColumnType::Uuid => Test::Id,
-            ColumnType::Date | ColumnType::Datetime | ColumnType::Time => Test::DateTime,
-            ColumnType::Json => Test::Json,
+        match (scalar_of(column), column.ty) {
+            (Scalar::String, ColumnType::TextList) => Test::Options,
+            (Scalar::String, ColumnType::Uuid) => Test::Uuid,
+            (Scalar::String, _) => Test::String,
+            (Scalar::Int, _) => Test::Int,
+            (Scalar::Float, _) => Test::Float,
+            (Scalar::Boolean, _) => Test::Boolean,
+            (Scalar::Id, _) => Test::Id,
+            (Scalar::DateTime, _) => Test::DateTime,
+            (Scalar::Json, _) => Test::Json,
         }
     }
 
@@ -117,6 +122,7 @@ impl Test {
             Test::Float => (ColumnType::Float, Scalar::Float),
             Test::Boolean => (ColumnType::Boolean, Scalar::Boolean),
             Test::Id => (ColumnType::Uuid, Scalar::Id),
+            Test::Uuid => (ColumnType::Uuid, Scalar::String),
             Test::DateTime => (ColumnType::Datetime, Scalar::DateTime),
             Test::Json => (ColumnType::Json, Scalar::Json),
         }
@@ -126,6 +132,7 @@ impl Test {
     fn name(self) -> String {
         match self {
             Test::Options => "SvcOptionsWhere".to_owned(),
+            Test::Uuid => "SvcUuidWhere".to_owned(),
             other => format!("Svc{}Where", other.column().1.name()),
         }
     }
@@ -391,4 +398,25 @@ fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
 pub(crate) fn description_of(object: &Object, column: &Column) -> Option<String> {
     let field = object.definition.fields.iter().find(|field| field.name == column.name)?;
     field.description.clone().or_else(|| field.label.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_tested_as_the_scalar_of_its_column() {
+        let field = |kind: FieldType| Column::of_result("x".to_owned(), kind, ColumnType::of(kind, None));
+        let id = Column::of_result(system::ID.to_owned(), FieldType::Uuid, ColumnType::Uuid);
+        for column in FieldType::ALL.into_iter().map(field).chain([id]) {
+            let test = Test::of(&column);
+            let (ty, scalar) = test.column();
+            assert_eq!(scalar, scalar_of(&column), "{}", column.kind.name());
+            for operator in Operator::ALL {
+                assert_eq!(operator.applies_to(ty), operator.applies_to(column.ty), "{} {}", column.kind.name(), operator.name());
+            }
+        }
+        assert_eq!(Test::of(&field(FieldType::Rating)), Test::Float);
+        assert_eq!(Test::of(&field(FieldType::Uuid)), Test::Uuid);
+    }
 }

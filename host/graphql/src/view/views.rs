@@ -1,22 +1,25 @@
-//! The views of the current callers, and their schemas. When the schema or a block changes, the schemas are built in the
-//! background.
+//! The views of the current callers, and their complete schemas. When the schema or a block changes, the schemas for which there
+//! is room are built in the background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use blockbase_app::schema::Resource;
+use async_graphql::dynamic::Schema;
+use blockbase_app::schema::{Resource, Result};
 use blockbase_app::{Action, App, Authority, Caller, CallerPermissions};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::view::View;
 use crate::view::documents::Documents;
+use crate::view::kept_schemas::{KeptSchemas, schema_at};
 
 /// The maximum number of views of one version in memory. Sets of roles that see the same things share a view.
 const VIEWS_MAX: usize = 64;
 /// The maximum number of callers whose views are remembered. Their rights need not be read again.
 const CALLERS_MAX: usize = 4096;
-/// The maximum number of views whose schemas are built again after a change. These are the views that were used last.
+/// The maximum number of views whose schemas are built again after a change. These are the views that were used last. How many
+/// there is room for depends on their sizes.
 const REBUILT_MAX: usize = 16;
 
 /// The maximum number of documents that are parsed and validated at the same time.
@@ -42,10 +45,12 @@ struct Known {
     by_rights: HashMap<usize, (Arc<CallerPermissions>, Weak<View>)>,
     /// Each view with a caller who sees it. The view that was used last is at the end.
     views: Vec<(Arc<View>, Caller)>,
+    schemas: KeptSchemas,
     /// Callers who used the views of the previous version.
     before: Vec<Caller>,
-    /// The previous views. It takes milliseconds to free a schema with many objects, and no request should wait for that.
-    retired: Vec<Arc<View>>,
+    /// The previous views with their schemas. It takes milliseconds to free a schema with many objects, and no request should
+    /// wait for that.
+    retired: Vec<(Vec<Arc<View>>, KeptSchemas)>,
 }
 
 impl Views {
@@ -99,17 +104,41 @@ impl Views {
         view
     }
 
-    /// Builds the complete schema of a view in the background, if it is not built yet.
-    pub(crate) fn prepare(&self, view: &Arc<View>) {
-        if view.ready_schema().is_some() {
-            return;
+    /// The complete schema of a view. If it is not kept, this builds it, and drops the schemas that were used longest ago if
+    /// there is no room.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub(crate) async fn whole_schema(&self, view: &Arc<View>) -> Result<Schema> {
+        let place = self.with_schemas(|schemas| schemas.make_room(view));
+        schema_at(&place, view).await
+    }
+
+    /// The complete schema of a view, if it is ready. Otherwise it is built in the background for later requests, but only if
+    /// there is room. If callers of many roles took turns and each dropped the schema of another, every request would build one.
+    pub(crate) fn ready_schema(&self, view: &Arc<View>) -> Option<Schema> {
+        let place = self.with_schemas(|schemas| schemas.place(view))?;
+        let ready = place.get().cloned();
+        if ready.is_none() {
+            let view = Arc::clone(view);
+            tokio::spawn(async move {
+                if let Err(error) = schema_at(&place, &view).await {
+                    blockbase_app::log_cause(&error);
+                }
+            });
         }
-        let view = Arc::clone(view);
-        tokio::spawn(async move {
-            if let Err(error) = view.whole_schema().await {
-                blockbase_app::log_cause(&error);
-            }
-        });
+        ready
+    }
+
+    fn with_schemas<T>(&self, act: impl FnOnce(&mut KeptSchemas) -> T) -> T {
+        let mut known = self.known.lock();
+        let result = act(&mut known.schemas);
+        let dropped = known.schemas.take_dropped();
+        drop(known);
+        if !dropped.is_empty() {
+            tokio::task::spawn_blocking(move || drop(dropped));
+        }
+        result
     }
 }
 
@@ -124,8 +153,8 @@ impl Known {
             self.version = version;
             self.by_rights.clear();
             self.whole = None;
-            let (retired, before): (Vec<_>, Vec<_>) = self.views.drain(..).unzip();
-            self.retired.extend(retired);
+            let (views, before): (Vec<_>, Vec<_>) = self.views.drain(..).unzip();
+            self.retired.push((views, std::mem::take(&mut self.schemas)));
             self.before = before;
         }
         version == self.version
@@ -146,7 +175,8 @@ impl Known {
     }
 }
 
-/// After each change, builds the schemas that were in use, beginning with those that were used last.
+/// After each change, builds the schemas of the callers who sent requests, if there is room. It begins with those who sent them
+/// last.
 async fn follow(views: Weak<Views>, app: Arc<App>) {
     let mut changes = app.watch_catalogue();
     drop(app);
@@ -161,7 +191,8 @@ async fn follow(views: Weak<Views>, app: Arc<App>) {
         used.insert(0, Caller::system());
         for caller in used {
             let view = here.of(&caller);
-            if let Err(error) = view.whole_schema().await {
+            let Some(place) = here.with_schemas(|schemas| schemas.place(&view)) else { continue };
+            if let Err(error) = schema_at(&place, &view).await {
                 blockbase_app::log_cause(&error);
             }
         }

@@ -3,6 +3,9 @@
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
 
+/// The value of a `uuid` field.
+const SERIAL: &str = "0198f2a4-7c1e-7b60-9d35-2f4b6a8c1e0d";
+
 async fn define(admin: &Admin<'_>) {
     admin.define("desk", json!([{ "name": "name", "type": "text" }])).await;
     admin
@@ -13,12 +16,21 @@ async fn define(admin: &Admin<'_>) {
                 { "name": "points", "type": "integer" },
                 { "name": "done", "type": "boolean" },
                 { "name": "kinds", "type": "multi_enum", "options": ["a", "b"] },
+                { "name": "stars", "type": "rating" },
+                { "name": "price", "type": "decimal" },
+                { "name": "serial", "type": "uuid" },
+                { "name": "state", "type": "enum", "options": ["open", "done"] },
+                { "name": "shade", "type": "enum", "options": ["light blue"] },
             ]),
         )
         .await;
     admin.relate(json!({ "name": "desk", "kind": "many_to_one", "source": "ticket", "target": "desk" })).await;
     let desk = admin.make("desk", json!({ "name": "front" })).await;
-    admin.make("ticket", json!({ "title": "a", "points": 1, "done": true, "kinds": ["a"], "desk_id": desk })).await;
+    let first = json!({
+        "title": "a", "points": 1, "done": true, "kinds": ["a"], "desk_id": desk,
+        "stars": 4, "price": 1.5, "serial": SERIAL, "state": "open", "shade": "light blue",
+    });
+    admin.make("ticket", first).await;
     admin.make("ticket", json!({ "title": "b", "points": 2, "desk_id": desk })).await;
     admin.make("ticket", json!({ "title": "c", "kinds": ["a", "b"] })).await;
 }
@@ -81,6 +93,52 @@ on_both_engines! {
             ticket_aggregate(fn: count, where: { points: { gte: $p } }) { value } }";
         let answer = ask(&admin, both, json!({ "p": 1, "list": [{ "title": { "eq": "b" } }] })).await;
         assert_eq!(answer["data"], json!({ "ticket": { "data": [{ "title": "b" }] }, "ticket_aggregate": { "value": 2 } }), "{answer}");
+    }
+
+    async fn a_tested_value_has_the_type_of_its_field(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let by_variable = |ty: &str, test: &str| {
+            format!("query($v: {ty}) {{ ticket(where: {{ {test} }}, sort: [{{ field: \"title\" }}]) {{ data {{ title }} }} }}")
+        };
+        for (ty, test, value, expected) in [
+            ("Float", "stars: { gte: $v }", json!(4), "a"),
+            ("[Float]", "stars: { in: $v }", json!([4.0, null]), "abc"),
+            ("SvcFloatWhere", "stars: $v", json!({ "gt": 4 }), ""),
+            ("Float", "price: { eq: $v }", json!(1.5), "a"),
+            ("String", "serial: { eq: $v }", json!(SERIAL), "a"),
+            ("SvcUuidWhere", "serial: $v", json!({ "in": [SERIAL] }), "a"),
+            ("String", "state: { eq: $v }", json!("open"), "a"),
+            ("String", "state: { like: $v }", json!("pe"), "a"),
+            ("String", "shade: { neq: $v }", json!("light blue"), "bc"),
+            ("String", "kinds: { eq: $v }", json!("b"), "c"),
+            ("Int", "points: { lte: $v }", json!(1), "a"),
+            ("ID", "desk_id: { neq: $v }", json!(SERIAL), "abc"),
+        ] {
+            let answer = ask(&admin, &by_variable(ty, test), json!({ "v": value })).await;
+            let rows = answer["data"]["ticket"]["data"].as_array().unwrap_or_else(|| panic!("{ty}, {test}: {answer}"));
+            let found: String = rows.iter().map(|row| row["title"].as_str().unwrap()).collect();
+            assert_eq!(found, expected, "{ty}, {test}");
+        }
+        let of_serial = format!("{{ serial: {{ gte: \"{SERIAL}\" }} }}");
+        for literal in ["{ stars: { gte: 3, lt: 5.0 } }", "{ state: { in: [\"open\", \"done\"] } }", of_serial.as_str()] {
+            assert_eq!(titles(&admin, literal).await, "a", "{literal}");
+        }
+        // The values of a rating are whole numbers, and those of an enum are strings here. A part of a UUID cannot be found.
+        for (ty, test, value, expected) in [
+            ("Float", "stars: { gte: $v }", json!(3.5), "invalid_value"),
+            ("Int", "stars: { gte: $v }", json!(3), "invalid_request"),
+            ("ID", "serial: { eq: $v }", json!(SERIAL), "invalid_request"),
+            ("String", "serial: { eq: $v }", json!("x"), "invalid_value"),
+            ("String", "serial: { like: $v }", json!("0198"), "invalid_request"),
+            ("Ticket_state", "state: { eq: $v }", json!("open"), "invalid_request"),
+        ] {
+            assert_eq!(code(&admin, &by_variable(ty, test), json!({ "v": value })).await, expected, "{ty}, {test}");
+        }
+        let literal = "{ ticket(where: { state: { eq: open } }) { data { title } } }";
+        assert_eq!(code(&admin, literal, json!({})).await, "invalid_request");
+        let filter = "{ ticket(filter: [{ field: \"state\", value: open }]) { data { title } } }";
+        assert_eq!(ask(&admin, filter, json!({})).await["data"]["ticket"]["data"], json!([{ "title": "a" }]));
     }
 
     async fn a_condition_of_another_form_is_refused(server: Server) {
@@ -226,7 +284,13 @@ on_both_engines! {
             ("Ticket_Where", "points", "SvcIntWhere"),
             ("Ticket_Where", "done", "SvcBooleanWhere"),
             ("Ticket_Where", "kinds", "SvcOptionsWhere"),
+            ("Ticket_Where", "stars", "SvcFloatWhere"),
+            ("Ticket_Where", "price", "SvcFloatWhere"),
+            ("Ticket_Where", "serial", "SvcUuidWhere"),
+            ("Ticket_Where", "state", "SvcStringWhere"),
+            ("Ticket_Where", "shade", "SvcStringWhere"),
             ("Ticket_Where", "id", "SvcIDWhere"),
+            ("Ticket_Where", "desk_id", "SvcIDWhere"),
             ("Ticket_Where", "created_at", "SvcDateTimeWhere"),
             ("Ticket_Where", "desk", "Desk_Where"),
             ("Desk_Where", "ticket_by_desk", "Ticket_WhereMany"),
