@@ -29,7 +29,7 @@ impl App {
             Some(rights) => rights,
             None => self.cut_to_role(&caller, role).await?,
         };
-        Ok(Caller { authority: Authority::Own(rights), ..caller })
+        Ok(Caller { authority: Authority::Own(Arc::clone(&rights)), view: Some(rights), ..caller })
     }
 
     async fn cut_to_role(&self, caller: &Caller, role: &str) -> Result<Arc<Permissions>> {
@@ -42,8 +42,8 @@ impl App {
             .await?;
         // The store also finds a role by its name. That is not allowed here, because a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
-        // The caller appears as in a session with only this role: `$user.roles` contains the role, and all other variables are
-        // the caller's own.
+        // The caller appears as in a session with only this role: `$user.roles` contains the role, `$key.id` has no value, and
+        // all other variables are the caller's own. This holds for the conditions of the role and for those in the request.
         let subject = caller.identity().map(|identity| variables_of(&identity.user, vec![found.name.clone()], None));
         // Every session has the rights of `public`.
         let of_role = self.permissions([&found].into_iter().chain(&public), subject.unwrap_or_default())?;
