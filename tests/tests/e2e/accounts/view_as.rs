@@ -174,6 +174,13 @@ on_both_engines! {
         let by_key = by(json!({ "holder": { "neq": "$key.id" } }));
         assert_eq!(titles(&weak.get(&by_key).await), ["named"]);
         get_as(&weak, &all, &by_key).await.expect_error(400, "invalid_value");
+        // Everyone has the grants of `public`, but it is not one of their roles.
+        admin.make("task", json!({ "title": "for public", "holder": "public" })).await;
+        let public = json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] });
+        assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
+        let public = id_of(&admin, "public").await;
+        assert_eq!(titles(&get_as(&admin, &public, list).await), ["came", "for public", "mine", "named"]);
+        assert_eq!(titles(&get_as(&admin, &public, &by_roles).await), Vec::<String>::new());
     }
 
     async fn nobody_sees_more_than_they_may_themselves(server: Server) {
