@@ -406,7 +406,10 @@ test("variables are values of tests where they are asked for, and parts that are
   assert.deepEqual(kinds({ title: "$user.id", due: { lt: "$now" }, status: { in: "$user.roles" } }), ["test $user.id", "test $now", "test $user.roles"]);
   assert.deepEqual([...kinds({ title: "$user.roles" }), ...kinds({ title: "$$user.id" }), ...kinds({ title: { in: ["$user.id"] } })], ["raw undefined", "test undefined", "raw undefined"]);
   assert.deepEqual(read({ title: "$user.id" }).map(({ kind }) => kind), ["raw"]);
-  assert.equal(words.textOf(words.wordsOfAll(withVariables({ title: "$user.id", due: { lt: "$now" } }), "and", { shape: task, of, titleOf: () => undefined })), "title is $user.id and due is before $now");
+  // In a sentence, a variable has words.
+  const inWords = (json) => words.textOf(words.wordsOfAll(withVariables(json), "and", { shape: task, of, titleOf: () => undefined }));
+  assert.equal(inWords({ title: "$user.id", due: { lt: "$now" } }), "title is the caller's id and due is before the present moment");
+  assert.equal(inWords({ title: { in: "$user.roles" } }), "title is any of the caller's roles");
   assert.ok(withVariables({ title: "$user.id", status: { in: "$user.roles" } }).every((part) => sendable.isComplete(part, task, of)));
   // No plain condition has a variable.
   assert.equal(tree.filterOf(withVariables({ title: "$user.id" }), task, of).where, '{"title":"$user.id"}');

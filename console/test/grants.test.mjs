@@ -5,6 +5,7 @@ import { bundled } from "./bundled.mjs";
 
 const { givesSomething, isLimited, normal, reachOf, refusalIn, refusedAt, savedActions, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
 const { allows, allowsRecords } = await bundled("api/session.ts");
+const { reasonWithoutParts } = await bundled("screens/roles/explain/explain.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
 const assigned = { resource: "task", actions: ["update", "delete"], rowPolicy: "own", where: { assignee: "$user.id" }, check: { status: { in: ["open", "done"] } } };
@@ -132,4 +133,11 @@ test("a refusal is found at the condition that it is about, until that is change
   }
   assert.equal(refusedAt("`permissions` at index 9, `where`: no", given), undefined);
   assert.equal(refusedAt("A role has 100 grants at most.", given), undefined);
+});
+
+test("an explanation says why a grant does not reach a record, also if it names no part of the condition", () => {
+  assert.equal(reasonWithoutParts(broken, "read"), ", because the grant is broken.");
+  assert.equal(reasonWithoutParts({ resource: "users", broken: true }, "update"), ", because the grant is broken.");
+  assert.equal(reasonWithoutParts({ resource: "users" }, "update"), ", because conditions and fields of a grant on users work for reading only.");
+  for (const [resource, action] of [["users", "read"], ["task", "update"]]) assert.equal(reasonWithoutParts({ resource }, action), ". Not met: a condition on records that you may not all read");
 });

@@ -102,6 +102,9 @@ pub struct Caller {
     pub authority: Authority,
     /// The number of handlers whose writes led to this call.
     pub depth: i64,
+    /// The rights with which the caller views the service as a role, if they do. The variables of the caller's own conditions
+    /// have the values that they have in these rights.
+    pub(crate) view: Option<Arc<Permissions>>,
     pub(crate) quota_owner: QuotaOwner,
     /// The bytes that further lists may add to the answer, if the answer has several lists.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
@@ -137,6 +140,7 @@ impl Caller {
             principal: Principal::Anonymous,
             authority: Authority::Own(Arc::new(Permissions::unrestricted())),
             depth: 0,
+            view: None,
             quota_owner: QuotaOwner::Service,
             answer_left: None,
             basis: CheckBasis::default(),
@@ -169,6 +173,7 @@ impl Caller {
             principal: Principal::Known(identity.actor()),
             authority: Authority::Own(Arc::clone(&identity.permissions)),
             depth: 0,
+            view: None,
             quota_owner: identity.quota_owner(address),
             answer_left: None,
             basis: CheckBasis::of(&identity),
@@ -212,8 +217,12 @@ impl Caller {
         self.principal.actor().and_then(Actor::id)
     }
 
-    /// The values of variables in a condition. A key has the values of its user, but only its own role.
+    /// The values of variables in a condition. A key has the values of its user, but only its own role. A caller who views the
+    /// service as a role has only this role.
     pub(crate) fn variables(&self, now: i64) -> Variables {
+        if let Some(view) = &self.view {
+            return Variables { now, ..view.subject().clone() };
+        }
         let actor = self.principal.actor();
         let user_id = actor.and_then(|actor| actor.user_id.clone());
         let identity = self.identity().filter(|identity| Some(&identity.user.id) == user_id.as_ref());

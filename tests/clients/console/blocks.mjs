@@ -95,7 +95,7 @@ test("the consent page says in words which rows and fields a block asks for", as
   const page = await open("/admin/blocks/install?upgrade=shift", { as: owner });
   await choose(page, version("3.0.0", { permissions: { data: [asked] } }));
   const line = page.getByRole("listitem").filter({ hasText: "records of the object letter" });
-  await line.getByText("state is open and author is $user.id").waitFor();
+  await line.getByText("state is open and author is the caller's id").waitFor();
   await line.getByText("state is any of open, sent").waitFor();
   await line.getByText("Reads all fields except author; writes state.").waitFor();
   await line.getByText("new", { exact: true }).waitFor();

@@ -105,7 +105,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await page.getByRole("menuitem", { name: "Another value" }).waitFor({ state: "detached" });
   assert.ok(await editor(page).isVisible());
   assert.equal(await page.getByRole("dialog", { name: "Discard what you typed?" }).count(), 0);
-  const sentence = "state is not archived and (assignee is $user.id or some of squad's seat match (user_id is $user.id))";
+  const sentence = "state is not archived and (assignee is the caller's id or some of squad's seat match (user_id is the caller's id))";
   await says(page, ROWS, sentence);
   await editor(page).getByRole("checkbox", { name: "update", exact: true }).check();
 
@@ -369,7 +369,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
 
   // Without a user, there is no seat.
   const grants = page.getByRole("list", { name: "Grants that allow this" }).getByRole("listitem");
-  await grants.getByText("some of squad's seat match (user_id is $user.id)").waitFor();
+  await grants.getByText("some of squad's seat match (user_id is the caller's id)").waitFor();
   assert.equal(await grants.count(), 1);
   const comesTo = async (text) => until(text, async () => (await page.locator("[data-sentence]").textContent())?.trim() === text);
   await comesTo("no records");

@@ -9,7 +9,7 @@ use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Error, Hint, Resource, Result};
 
 use crate::App;
-use crate::access::identity::public_role;
+use crate::access::identity::{PUBLIC, public_role};
 use crate::caller::{Authority, Caller, variables_of};
 
 impl App {
@@ -29,7 +29,7 @@ impl App {
             Some(rights) => rights,
             None => self.cut_to_role(&caller, role).await?,
         };
-        Ok(Caller { authority: Authority::Own(rights), ..caller })
+        Ok(Caller { authority: Authority::Own(Arc::clone(&rights)), view: Some(rights), ..caller })
     }
 
     async fn cut_to_role(&self, caller: &Caller, role: &str) -> Result<Arc<Permissions>> {
@@ -42,9 +42,11 @@ impl App {
             .await?;
         // The store also finds a role by its name. That is not allowed here, because a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
-        // The caller appears as in a session with only this role: `$user.roles` contains the role, and all other variables are
-        // the caller's own.
-        let subject = caller.identity().map(|identity| variables_of(&identity.user, vec![found.name.clone()], None));
+        // The caller appears as in a session with only this role: `$user.roles` contains the role, `$key.id` has no value, and
+        // all other variables are the caller's own. This holds for the conditions of the role and for those in the request.
+        // `public` is not a role of a user.
+        let roles = if found.name == PUBLIC { Vec::new() } else { vec![found.name.clone()] };
+        let subject = caller.identity().map(|identity| variables_of(&identity.user, roles, None));
         // Every session has the rights of `public`.
         let of_role = self.permissions([&found].into_iter().chain(&public), subject.unwrap_or_default())?;
         let cut = Permissions::clone(&of_role).limited_to(Arc::clone(caller.rights()));

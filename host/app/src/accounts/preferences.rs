@@ -3,9 +3,9 @@
 //! Preferences are a JSON object that the service does not interpret: the console keeps its saved views in it. They belong to a
 //! person. An API key acts for a program with the rights of one role, so it neither reads nor changes them.
 
-use blockbase_query::{Action, Grant};
+use blockbase_query::{Action, Bounds, Clause, Grant, GrantContext, Reading, Variables, read_condition};
 use blockbase_schema::json::{Members, compact, malformed, parse_members};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Registry, Resource, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,6 +21,9 @@ pub const PREFERENCES_BYTES_MAX: usize = 64 * 1024;
 pub const GUEST_PREFERENCES_BYTES_MAX: usize = 4 * 1024;
 /// The maximum number of keys at the top level.
 pub const PREFERENCES_KEYS_MAX: usize = 1000;
+/// What the caller sees instead of a condition that names something unknown to them. It is not a condition itself, because no
+/// field has a name that begins with `_`. A client sees that there is a condition.
+const HIDDEN_CONDITION: &str = r#"{"_hidden":true}"#;
 
 /// What the caller may do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -94,7 +97,8 @@ impl App {
             return Err(Error::unauthenticated());
         }
         let registry = self.registry();
-        let mut permissions = named_grants(&registry, caller.rights().effective(&self.grant_context(&registry)));
+        let grant_context = self.grant_context(&registry);
+        let mut permissions = named_grants(&registry, caller.rights().effective(&grant_context));
         if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
             // The caller does not know the names of the exceptions. A broken grant gives nothing, because it has no other lists
             // than those that limit its actions.
@@ -105,8 +109,31 @@ impl App {
                     None => fields.emptied(),
                 };
             }
+            hide_unknown(caller, &grant_context, &self.known_to(caller, &registry), &mut permissions);
         }
         Ok(OwnPermissions { enforced: self.settings.require_auth, permissions })
+    }
+}
+
+/// Hides each condition that the caller could not send in a request, because it names fields or objects that they do not know.
+/// `known` is the registry without the unknown fields.
+fn hide_unknown(caller: &Caller, grant_context: &GrantContext<'_>, known: &Registry, grants: &mut [Grant]) {
+    let reading = Reading {
+        registry: known,
+        decide: &|relation| caller.access_by(grant_context, relation, "where"),
+        // A variable without a value hides nothing.
+        variables: &|| Variables::of_somebody(grant_context.now),
+        // A grant of a key or of a block has the conditions of several grants.
+        bounds: Bounds::of_request(),
+    };
+    for grant in grants {
+        let object = known.object(&grant.resource);
+        for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
+            let is_known = object.is_some_and(|object| read_condition(object, clause.text(), &reading).is_ok());
+            if !is_known {
+                *clause = Clause::new(HIDDEN_CONDITION);
+            }
+        }
     }
 }
 

@@ -305,7 +305,9 @@ impl Decision {
         self.known_by(grant_context, object, |rule| &rule.listed.write, |_| true)
     }
 
-    /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule.
+    /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule, or if all rules list
+    /// every field. Broken rules give nothing, so they list no field. A rule with a variable that has no value for the caller is
+    /// not broken.
     fn known_by(
         &self,
         grant_context: &GrantContext<'_>,
@@ -314,16 +316,21 @@ impl Decision {
         is_enough: impl Fn(&Rule) -> bool,
     ) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        if rules.iter().all(|rule| lists(rule).is_all()) {
+        let mut read = HashMap::new();
+        let is_valid = |rule: &&Rule| !rule.is_broken(grant_context, object.name(), &mut read);
+        let valid: Vec<&Rule> = rules.iter().filter(is_valid).collect();
+        let is_whole = |rule: &&Rule| lists(rule).is_all();
+        let has_enough = valid.iter().any(|rule| is_whole(rule) && is_enough(rule));
+        if has_enough || (!valid.is_empty() && valid.iter().all(is_whole)) {
             return None;
         }
-        let numbers = grant_context.shapes.numbers(grant_context.registry, object);
-        let mut rules = rules.iter().filter(|rule| rule.listed.has_meaning(&numbers));
-        if rules.clone().any(|rule| is_enough(rule) && lists(rule).is_all()) {
-            return None;
-        }
-        let lists: Vec<&Lists> = rules.by_ref().map(&lists).collect();
-        Some(Known::of(object, &numbers, &lists))
+        let lists: Vec<&Lists> = valid.into_iter().map(&lists).collect();
+        Some(Known::of(object, &grant_context.shapes.numbers(grant_context.registry, object), &lists))
+    }
+
+    /// Whether one of the rules, broken or not, lists only some fields that can be read. The rules of a write list none.
+    fn limits_reading(&self) -> bool {
+        matches!(self, Decision::Rules(rules) if rules.iter().any(|rule| !rule.listed.read.is_all()))
     }
 
     /// Whether the decision includes every row, without a check on the rows after a write.
@@ -433,7 +440,7 @@ impl Decision {
 
     /// The access to the rows of `object`.
     pub fn on(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
-        let known = self.known(grant_context, object);
+        let known = if self.limits_reading() { self.known(grant_context, object) } else { None };
         let rules = match self {
             Decision::Rows(Scope::Own(actor)) if object.is_users() => {
                 return Access::new(Scope::of(own_rows(object, &actor), object), None);

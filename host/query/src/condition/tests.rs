@@ -496,6 +496,10 @@ fn the_documentation_and_the_console_have_every_variable() {
     let file = include_str!("../../../../console/src/screens/records/filters/variables.ts");
     let names: Vec<&str> = Variable::ALL.iter().map(|variable| variable.name()).collect();
     assert_eq!(members_after(file, "const MEANINGS = {"), names, "variables.ts of the console");
+    for variable in Variable::ALL {
+        let line = format!("  \"{}\": \"{}\",", variable.name(), variable.words());
+        assert!(file.lines().any(|known| known == line), "variables.ts lacks: {line}");
+    }
 }
 
 #[test]

@@ -138,7 +138,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             "Shows the grants of all roles of the caller together. A resource can have an entry for all rows, one for own rows, \
             and one for each combination of `where`, `check` and `fields`. An entry that is `broken` gives nothing. The entries \
             of a named resource include the rights of `*`. Look for the resource first, and for `*` only if the resource is not \
-            listed. For an API key the grants are limited to the rights of its maker.",
+            listed. For an API key the grants are limited to the rights of its maker. A condition that names something unknown \
+            to the caller is `{ \"_hidden\": true }`.",
         )
         .answers_data(200, "The rights.", of::<OwnPermissions>());
     paths.add("get", "/api/v1/me/permissions", permissions);

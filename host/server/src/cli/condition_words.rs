@@ -23,6 +23,8 @@ pub(super) fn said_fields(fields: &Value, actions: &Value) -> Option<String> {
         };
         Some(match list.get("except") {
             Some(except) => format!("{verb} all fields except {}", named(except)),
+            // The id can always be read.
+            None if list.as_array().is_some_and(Vec::is_empty) && name == "read" => format!("{verb} only `id`"),
             None if list.as_array().is_some_and(Vec::is_empty) => format!("{verb} no field"),
             None => format!("{verb} only {}", named(list)),
         })
@@ -174,5 +176,6 @@ mod tests {
         assert_eq!(said_fields(&json!({ "read": ["a", "b"] }), &json!(["update", "delete"])), None);
         let both = json!({ "read": { "except": ["c"] }, "write": [] });
         assert_eq!(said_fields(&both, &all).as_deref(), Some("reads all fields except `c` and writes no field"));
+        assert_eq!(said_fields(&json!({ "read": [] }), &all).as_deref(), Some("reads only `id`"));
     }
 }

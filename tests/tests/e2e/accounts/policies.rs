@@ -438,11 +438,18 @@ on_both_engines! {
     }
 
     async fn permissions_are_shown_with_their_conditions(server: Server) {
-        let World { admin, ann, teams: [one, _], .. } = world(&server).await;
-        let own = ann.get("/api/v1/me/permissions").await.data();
-        let grants = own["permissions"].as_array().unwrap();
-        let of_teams = grants.iter().find(|grant| grant["resource"] == "task" && grant["where"] == of_my_teams());
-        assert_eq!(of_teams.expect("the grant")["actions"], json!(["create", "read"]), "{own}");
+        let World { admin, ann, ann_id, teams: [one, _], .. } = world(&server).await;
+        let actions = async |condition: Value| {
+            let own = own_grants(&ann, "task").await;
+            let grant = own.iter().find(|grant| grant["where"] == condition);
+            grant.unwrap_or_else(|| panic!("{condition}: {own:?}"))["actions"].clone()
+        };
+        assert_eq!(actions(json!({ "assignee": "$user.id" })).await, json!(["update", "delete"]));
+        // Ann may not read members. So she sees only that this grant has a condition.
+        assert_eq!(actions(json!({ "_hidden": true })).await, json!(["create", "read"]));
+        role(&admin, "auditor", json!([{ "resource": "roles", "actions": ["read"] }])).await;
+        assert_eq!(admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": "auditor" })).await.status, 200);
+        assert_eq!(actions(of_my_teams()).await, json!(["create", "read"]));
         let of_role = admin.get("/api/v1/roles/worker/permissions").await.json();
         let resources = of_role["data"]["resources"].as_array().unwrap();
         let task = resources.iter().find(|rights| rights["resource"] == "task").unwrap();

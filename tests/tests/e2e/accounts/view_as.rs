@@ -6,6 +6,7 @@ use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines, until};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use crate::data::conditions::encoded;
 use crate::events::Stream;
 
 const HEADER: &str = "x-svc-view-as";
@@ -146,6 +147,12 @@ on_both_engines! {
         get_as(&admin, &holder, &format!("{list}?price=3")).await.expect_error(400, "unknown_field");
         let sum = get_as(&admin, &holder, &format!("{list}/aggregate?fn=count")).await.data();
         assert_eq!(sum["filteredCount"], 2);
+        // In the caller's own conditions, the variables have the same values.
+        let by = |condition: Value| format!("{list}?where={}", encoded(&condition.to_string()));
+        let by_roles = by(json!({ "holder": { "in": "$user.roles" } }));
+        assert_eq!(titles(&get_as(&admin, &holder, &by_roles).await), ["named"]);
+        assert_eq!(titles(&admin.get(&by_roles).await), Vec::<String>::new());
+        assert_eq!(titles(&get_as(&admin, &holder, &by(json!({ "holder": "$user.id" }))).await), ["mine"]);
         let schema = get_as(&admin, &holder, "/api/v1/openapi.json").await.text;
         assert!(schema.contains("\"holder\"") && !schema.contains("\"price\""));
         let ty = get_as(&admin, &holder, "/api/v1/graphql?query=%7B__type(name:%22Task%22)%7Bfields%7Bname%7D%7D%7D").await.text;
@@ -163,6 +170,17 @@ on_both_engines! {
         assert_eq!(titles(&get_as(&weak, &holder, list).await), ["named"]);
         let all = id_of(&admin, "admin").await;
         assert_eq!(titles(&get_as(&weak, &all, list).await), ["named"]);
+        // A key has no `$key.id` in the view, because a user with the role has none.
+        let by_key = by(json!({ "holder": { "neq": "$key.id" } }));
+        assert_eq!(titles(&weak.get(&by_key).await), ["named"]);
+        get_as(&weak, &all, &by_key).await.expect_error(400, "invalid_value");
+        // Everyone has the grants of `public`, but it is not one of their roles.
+        admin.make("task", json!({ "title": "for public", "holder": "public" })).await;
+        let public = json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] });
+        assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
+        let public = id_of(&admin, "public").await;
+        assert_eq!(titles(&get_as(&admin, &public, list).await), ["came", "for public", "mine", "named"]);
+        assert_eq!(titles(&get_as(&admin, &public, &by_roles).await), Vec::<String>::new());
     }
 
     async fn nobody_sees_more_than_they_may_themselves(server: Server) {

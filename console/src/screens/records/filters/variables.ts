@@ -16,6 +16,18 @@ export type Variable = keyof typeof MEANINGS;
 
 export const meaningOf = (variable: Variable): string => MEANINGS[variable];
 
+/** The words for each variable in a sentence. The command line says the same ones. */
+const WORDS: Record<Variable, string> = {
+  "$user.id": "the caller's id",
+  "$user.email": "the caller's address",
+  "$user.roles": "the caller's roles",
+  "$key.id": "the caller's API key",
+  "$now": "the present moment",
+  "$today": "today",
+};
+
+export const saidVariable = (variable: Variable): string => WORDS[variable];
+
 export function readVariable(value: unknown): Variable | undefined {
   return typeof value === "string" && Object.hasOwn(MEANINGS, value) ? (value as Variable) : undefined;
 }

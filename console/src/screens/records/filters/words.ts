@@ -4,6 +4,7 @@ import { printJson } from "../../../api/json";
 import type { RecordColumn, RecordShape } from "../columns";
 import { operatorLabel, takesNothing } from "./conditions";
 import { type Group, type Part, type ShapeOf, type Test, columnOf, shapeAt } from "./tree";
+import { saidVariable } from "./variables";
 
 export interface Word {
   text: string;
@@ -53,7 +54,7 @@ export function wordsOfTest(test: Test, { shape, of, titleOf, isWhole }: Telling
   const field: Word = { text: pathLabel(test.path, column?.label ?? test.field, shape, of), as: "field" };
   if (column === undefined) return [field, { text: "is no column any more", as: "operator" }];
   const words: Word[] = [field, { text: operatorLabel(test.operator, column), as: "operator" }];
-  if (test.variable !== undefined) return [...words, { text: test.variable, as: "raw" }];
+  if (test.variable !== undefined) return [...words, { text: saidVariable(test.variable), as: "value" }];
   return takesNothing(test.operator) ? words : [...words, { text: saidValue(test.value, column, titleOf, isWhole), as: "value" }];
 }
 

@@ -17,7 +17,7 @@ import { userQuery } from "../../users/users";
 import { GrantInWords, Said } from "../conditions/GrantInWords";
 import { type Names, useNames } from "../conditions/useNames";
 import conditions from "../conditions/Conditions.module.css";
-import { EXPLAINED, type ExplainChoice, explainBody, explainQuery } from "./explain";
+import { EXPLAINED, type ExplainChoice, explainBody, explainQuery, reasonWithoutParts } from "./explain";
 import classes from "./Explain.module.css";
 
 export interface ExplainProps {
@@ -149,7 +149,8 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
 }
 
 /** Whether the record passes a grant, and what it does not meet. Nothing if no record is chosen. */
-function Verdict({ grant: { passes, failing, broken }, object, action, names }: { grant: ExplainedGrant; object: string; action: Action; names: Names }) {
+function Verdict({ grant, object, action, names }: { grant: ExplainedGrant; object: string; action: Action; names: Names }) {
+  const { passes, failing } = grant;
   if (passes === null) return null;
   const [yes, no] = action === "create" ? ["This grant allows a record like this", "This grant does not allow a record like this"] : ["This grant reaches the record", "This grant does not reach the record"];
   return (
@@ -157,7 +158,7 @@ function Verdict({ grant: { passes, failing, broken }, object, action, names }: 
       <StatusBadge tone={passes ? "ok" : "bad"} plain>
         {passes ? yes : no}
       </StatusBadge>
-      {!passes && failing.length === 0 && (broken === true ? ", because the grant is broken." : ". Not met: a condition on records that you may not all read")}
+      {!passes && failing.length === 0 && reasonWithoutParts(grant, action)}
       {failing.map((clause, index) => (
         // The parts have no names, and their order stays.
         <Fragment key={index}>

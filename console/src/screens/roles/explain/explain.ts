@@ -2,7 +2,8 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../../api/client";
 import { every } from "../../../api/poll";
-import type { ExplainBody } from "../../../api/types";
+import type { Action, ExplainBody, ExplainedGrant } from "../../../api/types";
+import { USERS } from "../../../api/users-object";
 
 /** The actions that can be explained. */
 export const EXPLAINED = ["read", "create", "update", "delete"] as const;
@@ -27,3 +28,11 @@ export const explainQuery = (role: string, body: ExplainBody) =>
     // The result also depends on records of other objects, so no event reports all of its changes.
     refetchInterval: every(15_000),
   });
+
+/** Why a grant does not reach a record, if the answer names no part that the record does not meet. */
+export function reasonWithoutParts({ resource, broken }: Pick<ExplainedGrant, "resource" | "broken">, action: Action): string {
+  if (broken === true) return ", because the grant is broken.";
+  // An earlier version of the server saved such grants.
+  if (resource === USERS && action !== "read") return ", because conditions and fields of a grant on users work for reading only.";
+  return ". Not met: a condition on records that you may not all read";
+}

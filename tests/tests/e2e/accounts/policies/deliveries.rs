@@ -58,6 +58,39 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    async fn a_subscription_writes_only_for_a_maker_who_may_create_any_record(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("copy", json!([{ "name": "topic", "type": "text" }])).await;
+        role(&admin, "keeper", json!([])).await;
+        let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
+        let give = async |create: Value| {
+            let events = json!({ "resource": "events", "actions": ["manage"] });
+            let grants = json!([events, { "resource": "task", "actions": ["read"] }, create]);
+            let given = admin.patch("/api/v1/roles/keeper", json!({ "permissions": grants })).await;
+            assert_eq!(given.status, 200, "{}", given.text);
+        };
+        let config = json!({ "object": "copy", "map": { "topic": "event.topic" } });
+        let body = json!({ "event": "data.task.#", "consumer": "copies", "handler": "persist_event", "config": config });
+        for (member, limit) in [
+            ("where", json!({ "topic": { "neq": "x" } })),
+            ("check", json!({ "topic": { "neq": "x" } })),
+            ("fields", json!({ "write": ["topic"] })),
+            ("rowPolicy", json!("own")),
+        ] {
+            let mut create = json!({ "resource": "copy", "actions": ["create"] });
+            create[member] = limit;
+            give(create).await;
+            let refused = keeper.post("/api/v1/events/subscriptions", body.clone()).await;
+            assert_eq!(refused.status, 403, "{member}: {}", refused.text);
+        }
+        give(json!({ "resource": "copy", "actions": ["create"] })).await;
+        let made = keeper.post("/api/v1/events/subscriptions", body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+}
+
+on_both_engines! {
     async fn each_instance_gets_what_the_maker_of_a_subscription_may_read(engine: Engine) {
         let server = quick(engine).start().await;
         let admin = server.admin().await;

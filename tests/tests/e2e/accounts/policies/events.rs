@@ -215,6 +215,24 @@ on_both_engines! {
         }
     }
 
+    async fn an_event_shows_its_actor_and_time_whatever_fields_are_hidden(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "reader", json!([
+            { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } },
+            { "resource": "events", "actions": ["read"] },
+        ])).await;
+        let (reader, _) = user(&admin, "reader", Some("reader")).await;
+        let task = admin.make("task", json!({ "title": "a" })).await;
+        reader.get("/api/v1/data/task?created_by%5Bis_null%5D=false").await.expect_error(400, "unknown_field");
+        let events = recent(&reader).await;
+        assert_eq!(events.len(), 1, "{events:?}");
+        let event = &events[0];
+        let maker = admin.get("/api/v1/me").await.json()["userId"].clone();
+        assert_eq!(event["payload"]["after"], json!({ "id": task, "title": "a" }), "{event}");
+        assert_eq!((&event["payload"]["actor"]["userId"], event["occurredAt"].is_string()), (&maker, true), "{event}");
+    }
+
     async fn each_event_is_decided_anew_for_all_streams_of_a_policy(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -937,6 +937,27 @@ on_both_engines! {
         assert!(own.text.contains("grade"), "{}", own.text);
     }
 
+    async fn the_callers_permissions_hide_conditions_on_unknown_fields(server: Server) {
+        let World { admin, .. } = world(&server).await;
+        let hidden = json!({ "_hidden": true });
+        let read = |condition: &Value| {
+            json!({ "resource": "person", "actions": ["read"], "where": condition, "fields": { "read": ["name"] } })
+        };
+        let update = |check: &Value| {
+            let fields = json!({ "write": ["name"] });
+            json!({ "resource": "person", "actions": ["update"], "where": { "name": { "neq": "x" } }, "check": check, "fields": fields })
+        };
+        let (by_salary, by_budget) = (json!({ "salary": { "lt": 1000 } }), json!({ "department": { "budget": { "lt": 5000 } } }));
+        role(&admin, "clerk", json!([read(&by_salary), update(&by_budget)])).await;
+        let (clerk, id) = user(&admin, "clerk", Some("clerk")).await;
+        // Only what the clerk knows is shown: not that there are salaries, and not the limit.
+        assert_eq!(own_grants(&clerk, "person").await, [read(&hidden), update(&hidden)]);
+        assert_eq!(names(&clerk, "").await, ["ada", "bob", "cleo"]);
+        role(&admin, "auditor", json!([{ "resource": "roles", "actions": ["read"] }])).await;
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "auditor" })).await.status, 200);
+        assert_eq!(own_grants(&clerk, "person").await, [read(&by_salary), update(&by_budget)]);
+    }
+
     async fn somebody_who_can_own_no_rows_knows_the_fields_of_their_grant(server: Server) {
         let World { admin, .. } = world(&server).await;
         let grants = json!([{ "resource": "person", "actions": ["read"], "rowPolicy": "own", "fields": { "read": ["name"] } }]);

@@ -3,7 +3,7 @@
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
 
-use super::{define, of_my_teams, own_grants, titles};
+use super::{define, graphql, of_my_teams, own_grants, path, titles};
 use crate::accounts::roles::{key, role, user};
 
 /// Which of some grants are marked as broken.
@@ -142,6 +142,40 @@ on_both_engines! {
         assert_eq!(titles(&client, "").await, Vec::<String>::new());
     }
 
+    async fn a_grant_with_a_broken_condition_makes_no_field_known(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "worker", json!([
+            { "resource": "task", "actions": ["read"], "where": of_my_teams(), "fields": { "read": ["title", "points"] } },
+            { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } },
+            { "resource": "task", "actions": ["read"], "where": { "assignee": "$user.email" }, "fields": { "read": ["assignee"] } },
+            { "resource": "task", "actions": ["update"], "where": of_my_teams() },
+        ])).await;
+        let (ann, id) = user(&admin, "ann", Some("worker")).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        admin.make("member", json!({ "user_id": id, "team_id": team })).await;
+        let task = admin.make("task", json!({ "title": "a", "points": 3, "assignee": "ann", "team_id": team })).await;
+        let whole = json!({ "id": task, "title": "a", "assignee": null, "points": 3 });
+        assert_eq!(ann.get(&path(&task)).await.data(), whole);
+        let ty = "{ __type(name: \"Task\") { fields { name } } }";
+        let described = async || {
+            let document = ann.get("/api/v1/openapi.json").await.json();
+            let schemas = ["Task", "TaskUpdateInput"].map(|name| document["components"]["schemas"][name]["properties"].to_string());
+            let names = |field: &str| schemas.iter().filter(|schema| schema.contains(&format!("\"{field}\""))).count();
+            let in_graphql = graphql(&ann, ty).await.to_string();
+            ["title", "assignee", "points", "state"].map(|field| (names(field), in_graphql.contains(&format!("\"{field}\""))))
+        };
+        assert_eq!(described().await, [(2, true), (2, true), (2, true), (1, false)]);
+        assert_eq!(admin.delete("/api/v1/objects/member?cascade=true").await.status, 204);
+        // Nobody reads `points` now. A grant whose variable has no value for Ann still counts, so `assignee` is null.
+        assert_eq!(ann.get(&path(&task)).await.data(), json!({ "id": task, "title": "a", "assignee": null }));
+        assert_eq!(titles(&ann, "").await, ["a"]);
+        assert_eq!(titles(&ann, "assignee=ann").await, Vec::<String>::new());
+        ann.get("/api/v1/data/task?points=3").await.expect_error(400, "unknown_field");
+        assert_eq!(described().await, [(1, true), (1, true), (0, false), (0, false)]);
+        ann.patch(&path(&task), json!({ "points": 4 })).await.expect_error(404, "not_found");
+    }
+
     async fn a_condition_from_an_older_copy_gives_nothing_and_says_so(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
@@ -192,8 +226,10 @@ on_both_engines! {
         for action in ["read", "update", "delete"] {
             assert_eq!(rights[action], Value::Null, "{action}: {rights}");
         }
-        assert_eq!(titles(&ann, "").await, Vec::<String>::new());
-        let path = format!("/api/v1/data/task/{task}");
+        // Without a grant that gives something, Ann knows no field but `id`.
+        assert_eq!(ann.get("/api/v1/data/task").await.data(), json!([]));
+        ann.get("/api/v1/data/task?sort=title").await.expect_error(400, "unknown_field");
+        let path = path(&task);
         ann.get(&path).await.expect_error(404, "not_found");
         ann.patch(&path, json!({ "title": "b" })).await.expect_error(404, "not_found");
         ann.delete(&path).await.expect_error(404, "not_found");
