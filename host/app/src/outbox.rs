@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod checks;
+pub(crate) mod pending;
 pub(crate) mod platform_event;
 pub(crate) mod record_events;
 pub(crate) mod retention;

@@ -128,8 +128,8 @@ impl Access {
         self.contested.as_ref().map(|(field, _)| field.as_str())
     }
 
-    /// The checks of the grants. At the end of a call, each written row has to meet one of these checks, whose grant included the
-    /// row before the write. `None` if no write within the scope can be refused.
+    /// The checks of the grants. At the end of a call, or before the call writes the row again, each written row has to meet one of
+    /// these checks, whose grant included the row before the write. `None` if no write within the scope can be refused.
     pub fn checks(&self) -> Option<&Arc<[Check]>> {
         self.checks.as_ref()
     }

@@ -1,7 +1,11 @@
-//! Checks, at the end of a call, that each row that the call wrote meets the `check` of a grant.
+//! Checks that each row that a call wrote meets the `check` of a grant.
 //!
 //! Several grants may allow to write a row. The row has to meet the check of a grant that included it before the change. So the
 //! server looks at rows before it changes them. Every grant includes new rows.
+//!
+//! Checks are judged at the end of the call, because rows that belong together are written one after the other. But if a later
+//! operation writes a row again, the row is judged before that. Otherwise the call could pass through a state that no call may
+//! leave: the conditions of grants, events and references to results would take it into account, and the end would not show it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +16,8 @@ use blockbase_store::Connection;
 use uuid::Uuid;
 
 use crate::base::at::at_operation;
-use crate::outbox::record_events::{Pending, WriteContext};
+use crate::outbox::pending::{Due, Link, RowKey};
+use crate::outbox::record_events::WriteContext;
 
 impl WriteContext {
     /// Locks an object that is about to be written, and the objects whose rows decide whether the write is allowed. All writers
@@ -42,26 +47,14 @@ impl WriteContext {
         }
         let Some(checks) = access.checks() else { return };
         let leaves = Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect());
-        self.note(object, ids, leaves);
+        self.checks.note(object, leaves, ids, self.operation);
     }
 
-    /// Notes that rows have to meet a condition at the end of the call. Rows with the same condition are checked together.
-    fn note(&mut self, object: &Arc<Object>, ids: Vec<Uuid>, leaves: Condition) {
-        if leaves.is_true() {
-            return;
-        }
-        let rows = ids.into_iter().map(|id| (id, self.operation));
-        match self.checks.iter_mut().find(|known| known.object.id == object.id && known.leaves == leaves) {
-            Some(known) => known.rows.extend(rows),
-            None => self.checks.push(Pending { object: Arc::clone(object), rows: rows.collect(), leaves }),
-        }
-    }
-
-    /// Notes that rows are about to be changed.
+    /// Notes that rows are about to be changed. Those that an earlier operation of the call has written are judged now.
     ///
     /// # Errors
-    /// `forbidden` with `field` if a field may not be written or read in one of them; the errors of the statements that read the
-    /// rows.
+    /// `forbidden` if one of them fails its check; `forbidden` with `field` if a field may not be written or read in one of them;
+    /// the errors of the statements that read the rows.
     pub(crate) async fn changes(
         &mut self,
         connection: &mut Connection,
@@ -69,6 +62,8 @@ impl WriteContext {
         access: &Access,
         ids: &[Uuid],
     ) -> Result<()> {
+        let due = self.checks.take(ids.iter().map(|id| (object.id, *id)));
+        self.judge(connection, due).await?;
         check_reads(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
         // For each row, the checks of the grants that include it.
@@ -88,20 +83,64 @@ impl WriteContext {
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
         for (numbers, ids) in by_grants {
             let leaves = Condition::any(numbers.iter().map(|number| checks[*number].leaves.condition(object)).collect());
-            self.note(object, ids, leaves);
+            self.checks.note(object, leaves, ids, self.operation);
         }
         Ok(())
     }
 
-    /// Checks, at the end of a call, that all rows that it wrote and that still exist meet their conditions.
+    /// Notes that links of a row are about to be made or removed. [`WriteContext::changes`] comes before it.
+    ///
+    /// If an earlier operation named one of the links on its other side, the row of that side is judged now. It also has to meet
+    /// its check at the end, because this change has no check of that row.
+    ///
+    /// # Errors
+    /// `forbidden` if a row fails its check.
+    pub(crate) async fn changes_links(
+        &mut self,
+        connection: &mut Connection,
+        row: RowKey,
+        links: &[Link],
+        are_made: bool,
+    ) -> Result<()> {
+        let due = self.checks.due(self.checks.naming(row, links).into_iter());
+        self.judge(connection, due).await?;
+        self.checks.note_links(row, links, are_made);
+        Ok(())
+    }
+
+    /// Judges rows that a deletion is about to change: those that it deletes, those of `cleared`, which lose a reference to them,
+    /// and those that the call has linked with them. The rows that stay also have to meet their checks at the end, because the
+    /// deletion has no check of them.
+    ///
+    /// # Errors
+    /// `forbidden` if one of them fails its check.
+    pub(crate) async fn deletes(
+        &mut self,
+        connection: &mut Connection,
+        gone: &HashSet<RowKey>,
+        cleared: Vec<RowKey>,
+    ) -> Result<()> {
+        let mut staying = self.checks.linked_with(gone);
+        staying.extend(cleared.into_iter().filter(|row| !gone.contains(row)));
+        let mut due = self.checks.due(staying.into_iter());
+        due.extend(self.checks.take(gone.iter().copied()));
+        self.judge(connection, due).await
+    }
+
+    /// Checks, at the end of a call, that the rows that it wrote meet their conditions.
     ///
     /// # Errors
     /// `forbidden`.
     pub(crate) async fn check_rows(&mut self, connection: &mut Connection) -> Result<()> {
-        for Pending { object, rows, leaves } in std::mem::take(&mut self.checks) {
-            let failing = Scope::Where(Arc::new(leaves.complement()));
+        let due = self.checks.take_all();
+        self.judge(connection, due).await
+    }
+
+    async fn judge(&mut self, connection: &mut Connection, due: Vec<Due>) -> Result<()> {
+        for Due { object, failing, rows } in due {
             let failing = within(connection, &object, &failing, rows.iter().map(|(id, _)| *id).collect()).await?;
             if let Some((_, operation)) = rows.iter().find(|(id, _)| failing.contains(id)) {
+                self.has_failed_check = true;
                 let message = format!("Your permissions do not allow a record of `{}` to be like this.", object.name());
                 let error = Error::new(Code::Forbidden, message);
                 return Err(match operation {

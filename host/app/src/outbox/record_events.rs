@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_auth::{Actor, EtagKey};
-use blockbase_query::{Condition, GrantContext, Scope, Shapes, Statement, sql};
+use blockbase_query::{GrantContext, Scope, Shapes, Statement, sql};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, DbError, NewEvent, Record, RecordsMax};
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use crate::App;
 use crate::base::clock::Clock;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
+use crate::outbox::pending::PendingChecks;
 use crate::outbox::touched::{Touched, too_large};
 use crate::state::routing::Subscriptions;
 
@@ -39,8 +40,10 @@ pub(crate) struct WriteContext {
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
-    /// The conditions that written rows have to meet at the end of the call.
-    pub(crate) checks: Vec<Pending>,
+    /// The rows that still have to meet a `check`.
+    pub(crate) checks: PendingChecks,
+    /// Whether a row has failed its check. The error then already names the operation that wrote the row.
+    pub(crate) has_failed_check: bool,
     /// The index of the running operation, if the call has several and its errors name the index.
     pub(crate) operation: Option<usize>,
     /// Whether the call has several operations, which may refer to each other's new records.
@@ -52,14 +55,6 @@ pub(crate) struct WriteContext {
     pub(crate) records_max: usize,
     /// The guest who writes, until it is checked that the guest still exists.
     guest: Option<String>,
-}
-
-/// Rows that have to meet a condition at the end of the call.
-pub(crate) struct Pending {
-    pub(super) object: Arc<Object>,
-    /// Each row with the index of the operation that wrote it.
-    pub(super) rows: Vec<(Uuid, Option<usize>)>,
-    pub(super) leaves: Condition,
 }
 
 /// The JSON of an event's images.
@@ -93,7 +88,8 @@ impl App {
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
-            checks: Vec::new(),
+            checks: PendingChecks::default(),
+            has_failed_check: false,
             operation: None,
             is_batch: false,
             new_records: HashSet::new(),

@@ -32,6 +32,7 @@ struct Cascade {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
     /// Each entry has the level, the object, and the deleted records of the object.
     levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
+    /// All deleted records, also those that the request names.
     seen: HashSet<(i64, Uuid)>,
     cleared: Vec<(Arc<Object>, usize, Uuid)>,
 }
@@ -40,7 +41,8 @@ struct Cascade {
 ///
 /// # Errors
 /// `precondition_failed` if one of them is not in the state that `condition` requires; `foreign_key_violation`;
-/// `answer_too_large` if they are too large, together with the records that are deleted or changed with them.
+/// `answer_too_large` if they are too large, together with the records that are deleted or changed with them; `forbidden` if an
+/// earlier operation of the call has written one of all these records, and it fails its check.
 pub(crate) async fn delete_records(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -67,6 +69,10 @@ pub(crate) async fn delete_records(
     }
     context.touched.count_beyond(cascade.deleted.len() + cascade.cleared.len());
     check_restrictions(connection, context, object, &ids, &cascade).await?;
+    if !context.checks.is_empty() {
+        let cleared = cascade.cleared.iter().map(|(object, _, id)| (object.id, *id)).collect();
+        context.deletes(connection, &cascade.seen, cleared).await?;
+    }
     clear(connection, context, &cascade).await?;
     let along = cascade.deleted.iter().map(|(object, id, record)| (object, *id, record));
     let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));

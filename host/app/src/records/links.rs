@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
+use crate::outbox::pending::Link;
 use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
 use crate::records::ids::{check_size, parse_ids};
@@ -100,7 +101,8 @@ impl LinkStep {
     /// Makes or removes the links. Returns how many changed. `None` if the record does not exist.
     ///
     /// # Errors
-    /// `foreign_key_violation` for an id to link that does not exist. Then nothing is linked.
+    /// `foreign_key_violation` for an id to link that does not exist. Then nothing is linked. `forbidden` if an earlier operation
+    /// of the call has written the record or one of these links, and its record fails its check.
     pub(crate) async fn run(self, connection: &mut Connection, context: &mut WriteContext) -> Result<Option<usize>> {
         context.touched.count(1, 0)?;
         context.touched.count_links(self.plan.target_ids.len())?;
@@ -140,6 +142,10 @@ async fn run(
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
     context.changes(connection, object, access, &[plan.record.id]).await?;
+    if context.is_batch && !context.checks.is_empty() {
+        let links = links_of(&plan);
+        context.changes_links(connection, (object.id, plan.record.id), &links, change == LinkChange::Add).await?;
+    }
     let statement = sql::change_links(dialect, &plan, change == LinkChange::Add)
         .ok_or_else(|| Error::internal("a link of a relation that has none"))?;
     let changed = match connection.fetch_rows(statement).await {
@@ -160,6 +166,12 @@ async fn run(
         connection.emit(event).await?;
     }
     Ok(Some(changed.len()))
+}
+
+/// The links that a change names, as its record sees them.
+fn links_of(plan: &LinkPlan) -> Vec<Link> {
+    let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return Vec::new() };
+    plan.target_ids.iter().map(|id| Link { relationship_id, is_source, other: (plan.target.id, *id) }).collect()
 }
 
 /// The members that only the payloads of `linked` and `unlinked` have.

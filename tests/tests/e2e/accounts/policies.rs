@@ -11,6 +11,7 @@ mod oracles;
 mod plans;
 mod schema;
 mod users;
+mod written_again;
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};

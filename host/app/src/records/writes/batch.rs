@@ -376,8 +376,12 @@ impl Batch {
                 let Some(ready) = left.pop_front() else { break };
                 context.operation = self.index_in_errors(index);
                 let request = &self.operations[index].request;
-                let run = run_one(connection, context, (ready, request), &results, wanted.get(&index));
-                let Ran { answer, request, result } = run.await.map_err(|error| self.failed(index, error))?;
+                let ran = run_one(connection, context, (ready, request), &results, wanted.get(&index)).await;
+                let Ran { answer, request, result } = ran.map_err(|error| match context.has_failed_check {
+                    // An earlier operation is at fault, and the error names it.
+                    true => error,
+                    false => self.failed(index, error),
+                })?;
                 if matches!(answer, WriteAnswer::Missing) && self.missing == Missing::Fails {
                     return Err(self.failed(index, Error::not_found("record")));
                 }
@@ -390,7 +394,7 @@ impl Batch {
         Ok((answers.answers, filled))
     }
 
-    /// The index with which checks at the end of the call report an operation.
+    /// The index with which checks report the operation that wrote a row.
     fn index_in_errors(&self, index: usize) -> Option<usize> {
         (self.missing == Missing::Fails).then_some(index)
     }

@@ -117,7 +117,7 @@ on_both_engines! {
         let memo = admin.make("memo", json!({ "status": "draft", "secret": "hidden" })).await;
         let editor = user(&admin, "editor", json!([
             { "resource": "memo", "actions": ["read"], "where": { "status": "public" } },
-            { "resource": "memo", "actions": ["update"], "check": { "status": "public" } },
+            { "resource": "memo", "actions": ["update"], "check": { "status": { "in": ["draft", "public"] } } },
         ])).await;
         let update = |values: Value| json!({ "op": "update", "object": "memo", "id": memo, "values": values });
         let publish = update(json!({ "status": "public", "secret": null }));

@@ -1,5 +1,5 @@
-//! The reference for batches: each operation finds what the earlier ones have left, and the checks of all of them look at the state
-//! after the last one.
+//! The reference for batches: each operation finds what the earlier ones have left. A check looks at the state after the last
+//! one. But if a later operation writes the row again, it looks at the state before that operation.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,56 @@ use super::grants::Caller;
 use super::placeholders::number_of_placeholder;
 use super::verbs::{Operation, Verb};
 use super::worlds::NAMES;
-use super::writes::{Call, Check, Left, further_refusals, refusals_of_checks};
+use super::writes::{Call, Check, Left, Link, further_refusals, refusals_of_checks};
 use super::{Refusal, State};
+
+/// The rows, by object and id, and the links that a write has changed.
+#[derive(Default)]
+pub(super) struct Touched {
+    /// The rows that have to meet a check of this write.
+    pub(super) written: BTreeSet<(usize, String)>,
+    pub(super) gone: BTreeSet<(usize, String)>,
+    /// The rows that refer to deleted ones. They lose the reference.
+    pub(super) cleared: BTreeSet<(usize, String)>,
+    /// The links that the write named.
+    pub(super) links: BTreeSet<Link>,
+}
+
+impl Touched {
+    /// Whether the write replaces the row of an earlier check, which therefore ends.
+    fn ends(&self, check: &Check) -> bool {
+        let row = (check.object, check.id.clone());
+        self.written.contains(&row) || self.gone.contains(&row)
+    }
+
+    /// Whether the write changes a reference of the row of an earlier check, or a link that the earlier operation named. That
+    /// check goes on, because this write has none for the row.
+    fn meets(&self, state: &State, check: &Check) -> bool {
+        let is_gone = |(relation, source, target): &Link| {
+            let relation = &state.world.relations[*relation];
+            let ends = [(relation.source, source.clone()), (relation.target, target.clone())];
+            ends.iter().any(|end| self.gone.contains(end))
+        };
+        self.cleared.contains(&(check.object, check.id.clone()))
+            || !self.links.is_disjoint(&check.links)
+            || (check.makes_links && check.links.iter().any(is_gone))
+    }
+}
 
 /// An operation that has run.
 struct Ran {
     before: State,
     after: State,
     refusals: Vec<Refusal>,
-    checks: Vec<Check>,
     answer: Option<Answered>,
+}
+
+impl Ran {
+    /// Judges a check of the operation on the state of this moment.
+    fn judge(&mut self, caller: &Caller, state: &State, check: &Check) {
+        let unfit = refusals_of_checks(caller, (&self.before, state), std::slice::from_ref(check));
+        self.refusals.extend(unfit.fields.into_iter().chain(unfit.checks));
+    }
 }
 
 impl State {
@@ -30,23 +70,35 @@ impl State {
         if !(0..NAMES.len()).any(may_write) {
             return Err(vec![caller.denied()]);
         }
-        let (mut state, mut made, mut emitted, mut all) = (self.clone(), BTreeSet::new(), Vec::new(), Vec::new());
+        let (mut state, mut made, mut emitted, mut all) = (self.clone(), BTreeSet::new(), Vec::new(), Vec::<Ran>::new());
+        // The checks that are not judged for the last time, each with the number of its operation.
+        let mut pending: Vec<(usize, Check)> = Vec::new();
         for (number, Operation { object, verb }) in operations.iter().enumerate() {
-            let (answer, after, refusals, events, checks) = {
+            let (answer, after, refusals, events, checks, touched) = {
                 let mut call = Call::new(caller, &state, &made, number);
                 let answer = call.run(*object, verb);
-                (answer, call.state, call.refusals, call.emitted, call.checks)
+                (answer, call.state, call.refusals, call.emitted, call.checks, call.touched)
             };
+            // What the operation writes again has to meet its checks as the operation finds it.
+            pending.retain(|(earlier, check)| {
+                let ends = touched.ends(check);
+                if ends || touched.meets(&state, check) {
+                    all[*earlier].judge(caller, &state, check);
+                }
+                !ends
+            });
             made.extend(checks.iter().filter(|check| check.action == "create").map(|check| check.id.clone()));
             emitted.extend(events);
+            pending.extend(checks.into_iter().map(|check| (number, check)));
             let before = std::mem::replace(&mut state, after.clone());
-            all.push(Ran { before, after, refusals, checks, answer });
+            all.push(Ran { before, after, refusals, answer });
+        }
+        for (number, check) in &pending {
+            all[*number].judge(caller, &state, check);
         }
         let mut refusals = Vec::new();
         for (index, (ran, operation)) in all.iter().zip(operations).enumerate() {
             let mut of_one = ran.refusals.clone();
-            let unfit = refusals_of_checks(caller, (&ran.before, &state), &ran.checks);
-            of_one.extend(unfit.fields.into_iter().chain(unfit.checks));
             of_one.extend(further_refusals(caller, operation.object, &operation.verb, &of_one));
             refusals.extend(of_one.into_iter().map(|refusal| Refusal { index: Some(index), ..refusal }));
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::answers::Answered;
+use super::batches::Touched;
 use super::grants::{Caller, Unfit, View};
 use super::placeholders::placeholder;
 use super::verbs::{Chosen, Verb, Write, is_sum};
@@ -28,13 +29,26 @@ pub(super) struct Left {
     pub(super) answer: Answered,
 }
 
-/// A row to check at the end of a call.
+/// A link: the relation, the id of the source, and the id of the target.
+pub(super) type Link = (usize, String, String);
+
+/// A row that has to meet a check.
 pub(super) struct Check {
-    object: usize,
+    pub(super) object: usize,
     pub(super) action: &'static str,
     pub(super) id: String,
     /// The fields that the call named.
     fields: BTreeSet<String>,
+    /// The links that the call named, and whether it made them.
+    pub(super) links: BTreeSet<Link>,
+    pub(super) makes_links: bool,
+}
+
+impl Check {
+    fn of_values(object: usize, action: &'static str, id: &str, values: &Map<String, Value>) -> Check {
+        let fields = values.keys().cloned().collect();
+        Check { object, action, id: id.to_owned(), fields, links: BTreeSet::new(), makes_links: false }
+    }
 }
 
 /// One write, or one operation of a batch.
@@ -50,6 +64,7 @@ pub(super) struct Call<'a> {
     pub(super) refusals: Vec<Refusal>,
     pub(super) emitted: Vec<Emitted>,
     pub(super) checks: Vec<Check>,
+    pub(super) touched: Touched,
 }
 
 impl State {
@@ -120,13 +135,13 @@ pub(super) struct UnfitRows {
     pub(super) checks: Vec<Refusal>,
 }
 
-/// At the end of a call, one grant has to accept each written row. `before` is the state that the write found, and `after` the one
-/// that the call leaves.
+/// One grant has to accept each written row. `before` is the state that the write found, and `after` the one in which the rows
+/// are judged: that at the end of the call, or that before the call writes them again.
 pub(super) fn refusals_of_checks(caller: &Caller, (before, after): (&State, &State), checks: &[Check]) -> UnfitRows {
     let mut unfit = UnfitRows { fields: Vec::new(), checks: Vec::new() };
     for check in checks {
         let (object, action, fields) = (check.object, check.action, &check.fields);
-        let Some(new) = after.row(object, &check.id) else { continue };
+        let new = after.row(object, &check.id).expect("a row is judged before it is deleted");
         let old = before.row(object, &check.id).filter(|_| action == "update");
         for found in caller.fits((&before.world, &after.world), (object, action), (old, new), fields) {
             match found {
@@ -157,6 +172,7 @@ impl<'a> Call<'a> {
             refusals: Vec::new(),
             emitted: Vec::new(),
             checks: Vec::new(),
+            touched: Touched::default(),
         }
     }
 
@@ -335,7 +351,7 @@ impl<'a> Call<'a> {
         self.state.world.rows[object].push(Row { id: id.clone(), maker: 0, values: row });
         self.duplicates(object, &id);
         self.emit(object, "created", &id);
-        self.checks.push(Check { object, action: "create", id, fields: values.keys().cloned().collect() });
+        self.checks.push(Check::of_values(object, "create", &id, values));
     }
 
     fn update(&mut self, object: usize, id: &str, values: &Map<String, Value>) {
@@ -355,7 +371,8 @@ impl<'a> Call<'a> {
         row.values.insert("updated_by".to_owned(), json!(self.caller.user));
         self.duplicates(object, id);
         self.emit(object, "updated", id);
-        self.checks.push(Check { object, action: "update", id: id.to_owned(), fields: values.keys().cloned().collect() });
+        self.touched.written.insert((object, id.to_owned()));
+        self.checks.push(Check::of_values(object, "update", id, values));
     }
 
     /// Refuses a value that the write reads, if the caller may not. A caller without conditions and fields does not need to read
@@ -458,6 +475,7 @@ impl<'a> Call<'a> {
                             row.values.insert(relation.column(), Value::Null);
                             row.values.insert("updated_by".to_owned(), json!(self.caller.user));
                             self.emit(holder, "updated", &other);
+                            self.touched.cleared.insert((holder, other));
                         }
                     }
                 }
@@ -465,6 +483,7 @@ impl<'a> Call<'a> {
         }
         // If a row is deleted itself, it is not changed before that.
         self.emitted.retain(|event| !gone.contains(&(event.object, event.id.clone())));
+        self.touched.gone.extend(gone.iter().cloned());
         for (object, id) in &gone {
             for (place, relation) in self.before.world.relations.iter().enumerate().filter(|(_, relation)| relation.is_links()) {
                 let links = || self.before.world.links.iter().filter(move |(of, ..)| *of == place);
@@ -524,7 +543,7 @@ impl<'a> Call<'a> {
             self.refuse(404, "not_found");
             return None;
         }
-        let mut changed = BTreeSet::new();
+        let (mut changed, mut named) = (BTreeSet::new(), BTreeSet::new());
         for other in ids {
             let is_seen = self.is_known(end.object, other);
             if !is_seen && !is_removal {
@@ -535,6 +554,7 @@ impl<'a> Call<'a> {
             }
             let (source, target) = if end.is_forward { (id, other.as_str()) } else { (other.as_str(), id) };
             let link = (end.relation, source.to_owned(), target.to_owned());
+            named.insert(link.clone());
             let is_changed = if is_removal { self.state.world.links.remove(&link) } else { self.state.world.links.insert(link) };
             if is_changed {
                 changed.insert(other.clone());
@@ -545,7 +565,11 @@ impl<'a> Call<'a> {
         if count > 0 {
             self.emitted.push(Emitted { object, op, id: id.to_owned(), links: Some((key.to_owned(), changed)) });
         }
-        self.checks.push(Check { object, action: "update", id: id.to_owned(), fields: BTreeSet::from([key.to_owned()]) });
+        self.touched.written.insert((object, id.to_owned()));
+        self.touched.links.extend(named.iter().cloned());
+        let fields = BTreeSet::from([key.to_owned()]);
+        let check = Check { object, action: "update", id: id.to_owned(), fields, links: named, makes_links: !is_removal };
+        self.checks.push(check);
         Some(Answered::Number(name, count))
     }
 }

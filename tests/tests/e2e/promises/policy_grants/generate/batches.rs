@@ -22,6 +22,10 @@ fn batch_of(operations: Vec<Operation>) -> Write {
 impl Requests<'_> {
     pub(super) fn batch(&mut self) -> Write {
         let kind = self.random.u8(0..4);
+        // Half of the batches that write a record twice are wrong, because their first operation leaves it failing its check.
+        if kind == 0 && self.random.bool() {
+            return self.twice(true);
+        }
         let mut batch = self.some_batch(kind);
         for _ in 1..TRIED {
             if self.state.write(self.caller, &batch).is_ok() {
@@ -34,7 +38,7 @@ impl Requests<'_> {
 
     fn some_batch(&mut self, kind: u8) -> Write {
         match kind {
-            0 => self.twice(),
+            0 => self.twice(false),
             1 | 2 => self.family(),
             _ => self.several(),
         }
@@ -53,32 +57,61 @@ impl Requests<'_> {
         batch_of(operations)
     }
 
-    /// Two changes of one record. The first one often leaves a record that fails its check, and the second one may mend it.
-    fn twice(&mut self) -> Write {
+    /// Two writes of one record. `is_failing` says whether the first one leaves a record that fails its check. The second one
+    /// often mends or deletes it, which does not help.
+    fn twice(&mut self, is_failing: bool) -> Write {
         let object = self.object("update");
         let id = self.id(object, "update");
         let mut first = self.values(object, "update");
         for _ in 1..CHANGES_TRIED {
             let alone = Write::new(object, Verb::Update(id.clone(), first.clone()));
             let fails_check = match self.state.write(self.caller, &alone) {
-                Ok(_) => false,
+                Ok(_) => Some(false),
                 Err(refusals) => {
-                    refusals.contains(&Refusal::new(403, "forbidden")) && refusals.iter().all(|other| other.status == 403)
+                    let is_of_check = refusals.contains(&Refusal::new(403, "forbidden"));
+                    (is_of_check && refusals.iter().all(|other| other.status == 403)).then_some(true)
                 }
             };
-            if fails_check {
+            if fails_check == Some(is_failing) {
                 break;
             }
             first = self.values(object, "update");
         }
-        // The second change sets the same fields again.
-        let mut second = self.values(object, "update");
-        for name in first.keys().filter(|name| !second.contains_key(*name)).cloned().collect::<Vec<_>>() {
-            let value = self.value(object, &name);
-            second.insert(name, value);
+        let mut batch = self.written_again(object, &id, &first);
+        for _ in 1..CHANGES_TRIED {
+            // Without the check of the first operation, this batch would succeed.
+            let is_at_first = |refusals: Vec<Refusal>| refusals.iter().all(|refusal| refusal.index == Some(0));
+            if self.state.write(self.caller, &batch).map_or_else(is_at_first, |_| true) {
+                break;
+            }
+            batch = self.written_again(object, &id, &first);
         }
-        let operations = [first, second].map(|values| Operation { object, verb: Verb::Update(id.clone(), values) });
-        batch_of(operations.into())
+        batch
+    }
+
+    /// A change of a record, and another write of it.
+    fn written_again(&mut self, object: usize, id: &str, first: &Map<String, Value>) -> Write {
+        let ends = self.state.world.ends(object).into_iter().filter(|end| self.state.world.relations[end.relation].is_links());
+        let ends: Vec<_> = ends.collect();
+        let second = match self.random.u8(0..6) {
+            0 | 1 => Verb::Delete(id.to_owned()),
+            2 if !ends.is_empty() => {
+                let end = pick(self.random, &ends);
+                let ids = vec![self.id(end.object, "read")];
+                Verb::Link(id.to_owned(), end.key.clone(), ids, self.random.bool())
+            }
+            _ => {
+                // The second change sets the same fields again.
+                let mut second = self.values(object, "update");
+                for name in first.keys().filter(|name| !second.contains_key(*name)).cloned().collect::<Vec<_>>() {
+                    let value = self.value(object, &name);
+                    second.insert(name, value);
+                }
+                Verb::Update(id.to_owned(), second)
+            }
+        };
+        let verbs = [Verb::Update(id.to_owned(), first.clone()), second];
+        batch_of(verbs.map(|verb| Operation { object, verb }).into())
     }
 
     /// A new record, and another write that refers to it.

@@ -1,0 +1,164 @@
+//! The rows of a call that still have to meet a `check`, each with its condition and the operation that wrote it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::{Condition, Scope};
+use blockbase_schema::Object;
+use uuid::Uuid;
+
+/// A row: the number of its object, and its id.
+pub(crate) type RowKey = (i64, Uuid);
+
+/// A link, as one of its two rows sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) relationship_id: i64,
+    /// Whether the row is the source.
+    pub(crate) is_source: bool,
+    /// The row on the other side.
+    pub(crate) other: RowKey,
+}
+
+impl Link {
+    /// The same link, as the row on the other side sees it. `row` is the row on this side.
+    fn mirrored(self, row: RowKey) -> Link {
+        Link { is_source: !self.is_source, other: row, ..self }
+    }
+}
+
+/// The rows that have to meet their checks. A row has at most one check at a time, because it is judged before it is written
+/// again.
+#[derive(Default)]
+pub(crate) struct PendingChecks {
+    /// Each condition once.
+    conditions: Vec<Checked>,
+    rows: HashMap<RowKey, Noted>,
+    /// The rows that operations have linked with a row, by that row. An entry counts only while its row waits with this link.
+    linked_with: HashMap<RowKey, Vec<(RowKey, Link)>>,
+    /// The number of rows noted so far.
+    count: usize,
+}
+
+struct Checked {
+    object: Arc<Object>,
+    leaves: Condition,
+    /// The rows that fail the condition.
+    failing: Scope,
+}
+
+struct Noted {
+    place: Place,
+    /// The links that the operation has named.
+    links: HashSet<Link>,
+}
+
+/// The condition of a row, the place of the row among all that were noted, and the operation that wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    condition: usize,
+    number: usize,
+    operation: Option<usize>,
+}
+
+/// Rows of one object that have to meet one condition.
+pub(super) struct Due {
+    pub(super) object: Arc<Object>,
+    /// The rows that fail the condition.
+    pub(super) failing: Scope,
+    /// Each row with the index of the operation that wrote it, in the order of the operations.
+    pub(super) rows: Vec<(Uuid, Option<usize>)>,
+}
+
+impl PendingChecks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Notes that an operation has written rows, or is about to. Rows with the same condition are judged together.
+    pub(super) fn note(
+        &mut self,
+        object: &Arc<Object>,
+        leaves: Condition,
+        ids: impl IntoIterator<Item = Uuid>,
+        operation: Option<usize>,
+    ) {
+        if leaves.is_true() {
+            return;
+        }
+        let known = self.conditions.iter().position(|known| known.object.id == object.id && known.leaves == leaves);
+        let condition = known.unwrap_or_else(|| {
+            let failing = Scope::Where(Arc::new(leaves.clone().complement()));
+            self.conditions.push(Checked { object: Arc::clone(object), leaves, failing });
+            self.conditions.len() - 1
+        });
+        for id in ids {
+            let place = Place { condition, number: self.count, operation };
+            self.count += 1;
+            let before = self.rows.insert((object.id, id), Noted { place, links: HashSet::new() });
+            debug_assert!(before.is_none(), "a row is judged before it is written again");
+        }
+    }
+
+    /// Notes the links that an operation makes or removes at a row, if the row has to meet a check.
+    pub(super) fn note_links(&mut self, row: RowKey, links: &[Link], are_made: bool) {
+        let Some(noted) = self.rows.get_mut(&row) else { return };
+        noted.links.extend(links.iter().copied());
+        if are_made {
+            for link in links {
+                self.linked_with.entry(link.other).or_default().push((row, *link));
+            }
+        }
+    }
+
+    /// The rows whose operations have named one of these links of `row` from the other side.
+    pub(super) fn naming(&self, row: RowKey, links: &[Link]) -> Vec<RowKey> {
+        let names = |link: &&Link| self.rows.get(&link.other).is_some_and(|noted| noted.links.contains(&link.mirrored(row)));
+        links.iter().filter(names).map(|link| link.other).collect()
+    }
+
+    /// The rows whose operations have linked them with one of `gone`, without those of `gone`. Each occurs once.
+    pub(super) fn linked_with(&self, gone: &HashSet<RowKey>) -> HashSet<RowKey> {
+        if self.linked_with.is_empty() {
+            return HashSet::new();
+        }
+        let entries = gone.iter().filter_map(|row| self.linked_with.get(row)).flatten();
+        let still = entries.filter(|(row, link)| self.rows.get(row).is_some_and(|noted| noted.links.contains(link)));
+        still.map(|(row, _)| *row).filter(|row| !gone.contains(row)).collect()
+    }
+
+    /// Those of the rows that have to meet a check. They still have to meet it afterwards.
+    pub(super) fn due(&self, rows: impl Iterator<Item = RowKey>) -> Vec<Due> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        self.grouped(rows.filter_map(|row| Some((self.rows.get(&row)?.place, row.1))).collect())
+    }
+
+    /// Those of the rows that have to meet a check. They do not wait for it any longer.
+    pub(super) fn take(&mut self, rows: impl Iterator<Item = RowKey>) -> Vec<Due> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        let found = rows.filter_map(|row| Some((self.rows.remove(&row)?.place, row.1))).collect();
+        self.grouped(found)
+    }
+
+    /// All rows that have to meet a check. None waits any longer.
+    pub(super) fn take_all(&mut self) -> Vec<Due> {
+        let found = self.rows.drain().map(|((_, id), noted)| (noted.place, id)).collect();
+        self.grouped(found)
+    }
+
+    /// Groups rows by their condition.
+    fn grouped(&self, mut found: Vec<(Place, Uuid)>) -> Vec<Due> {
+        found.sort_unstable();
+        let groups = found.chunk_by(|(one, _), (other, _)| one.condition == other.condition);
+        let due = |group: &[(Place, Uuid)]| {
+            let Checked { object, failing, .. } = &self.conditions[group[0].0.condition];
+            let rows = group.iter().map(|(place, id)| (*id, place.operation)).collect();
+            Due { object: Arc::clone(object), failing: failing.clone(), rows }
+        };
+        groups.map(due).collect()
+    }
+}
