@@ -47,7 +47,7 @@ impl WriteContext {
         }
         let Some(checks) = access.checks() else { return };
         let leaves = Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect());
-        self.checks.note(object, leaves, ids, self.operation);
+        self.checks.note_made(object, leaves, ids, self.operation);
     }
 
     /// Notes that rows are about to be changed. Those that an earlier operation of the call has written are judged now.
@@ -64,6 +64,16 @@ impl WriteContext {
     ) -> Result<()> {
         let due = self.checks.take(ids.iter().map(|id| (object.id, *id)));
         self.judge(connection, due).await?;
+        self.note_changes(connection, object, access, ids).await
+    }
+
+    async fn note_changes(
+        &mut self,
+        connection: &mut Connection,
+        object: &Arc<Object>,
+        access: &Access,
+        ids: &[Uuid],
+    ) -> Result<()> {
         check_reads(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
         // For each row, the checks of the grants that include it.
@@ -88,21 +98,38 @@ impl WriteContext {
         Ok(())
     }
 
-    /// Notes that links of a row are about to be made or removed. [`WriteContext::changes`] comes before it.
+    /// Notes that links of a row are about to be made or removed. If an earlier operation changed the row or its links, the row is
+    /// judged now. A new row is judged later, because its links are a part of making it.
+    ///
+    /// # Errors
+    /// Those of [`WriteContext::changes`].
+    pub(crate) async fn changes_links(
+        &mut self,
+        connection: &mut Connection,
+        object: &Arc<Object>,
+        access: &Access,
+        id: Uuid,
+    ) -> Result<()> {
+        let due = self.checks.take_changed((object.id, id));
+        self.judge(connection, due).await?;
+        self.note_changes(connection, object, access, &[id]).await
+    }
+
+    /// Notes which links an operation makes or removes. [`WriteContext::changes_links`] comes before it.
     ///
     /// If an earlier operation named one of the links on its other side, the row of that side is judged now. It also has to meet
     /// its check at the end, because this change has no check of that row.
     ///
     /// # Errors
     /// `forbidden` if a row fails its check.
-    pub(crate) async fn changes_links(
+    pub(crate) async fn names_links(
         &mut self,
         connection: &mut Connection,
         row: RowKey,
         links: &[Link],
         are_made: bool,
     ) -> Result<()> {
-        let due = self.checks.due(self.checks.naming(row, links).into_iter());
+        let due = self.checks.due_changed(self.checks.naming(row, links).into_iter());
         self.judge(connection, due).await?;
         self.checks.note_links(row, links, are_made);
         Ok(())
@@ -120,9 +147,8 @@ impl WriteContext {
         gone: &HashSet<RowKey>,
         cleared: Vec<RowKey>,
     ) -> Result<()> {
-        let mut staying = self.checks.linked_with(gone);
-        staying.extend(cleared.into_iter().filter(|row| !gone.contains(row)));
-        let mut due = self.checks.due(staying.into_iter());
+        let mut due = self.checks.due_changed(self.checks.linked_with(gone).into_iter());
+        due.extend(self.checks.due(cleared.into_iter().filter(|row| !gone.contains(row))));
         due.extend(self.checks.take(gone.iter().copied()));
         self.judge(connection, due).await
     }

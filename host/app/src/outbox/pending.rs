@@ -27,12 +27,15 @@ impl Link {
     }
 }
 
-/// The rows that have to meet their checks. A row has at most one check at a time, because it is judged before it is written
-/// again.
+/// The rows that have to meet their checks. A row has at most one check of its creation and one of a change at a time, because it
+/// is judged before it is written again.
 #[derive(Default)]
 pub(crate) struct PendingChecks {
     /// Each condition once.
     conditions: Vec<Checked>,
+    /// New rows. Links of a new row are a part of making it, so only changes of its values and its deletion judge it earlier.
+    made: HashMap<RowKey, Place>,
+    /// Rows that were changed, or whose links were.
     rows: HashMap<RowKey, Noted>,
     /// The rows that operations have linked with a row, by that row. An entry counts only while its row waits with this link.
     linked_with: HashMap<RowKey, Vec<(RowKey, Link)>>,
@@ -72,10 +75,22 @@ pub(super) struct Due {
 
 impl PendingChecks {
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.made.is_empty() && self.rows.is_empty()
     }
 
-    /// Notes that an operation has written rows, or is about to. Rows with the same condition are judged together.
+    /// Notes that an operation has made rows.
+    pub(super) fn note_made(
+        &mut self,
+        object: &Arc<Object>,
+        leaves: Condition,
+        ids: impl IntoIterator<Item = Uuid>,
+        operation: Option<usize>,
+    ) {
+        let places = self.places(object, leaves, ids, operation);
+        self.made.extend(places);
+    }
+
+    /// Notes that an operation is about to change rows, or their links.
     pub(super) fn note(
         &mut self,
         object: &Arc<Object>,
@@ -83,8 +98,22 @@ impl PendingChecks {
         ids: impl IntoIterator<Item = Uuid>,
         operation: Option<usize>,
     ) {
+        for (row, place) in self.places(object, leaves, ids, operation) {
+            let before = self.rows.insert(row, Noted { place, links: HashSet::new() });
+            debug_assert!(before.is_none(), "a row is judged before it is written again");
+        }
+    }
+
+    /// The places of rows that have to meet a condition. Rows with the same condition are judged together.
+    fn places(
+        &mut self,
+        object: &Arc<Object>,
+        leaves: Condition,
+        ids: impl IntoIterator<Item = Uuid>,
+        operation: Option<usize>,
+    ) -> Vec<(RowKey, Place)> {
         if leaves.is_true() {
-            return;
+            return Vec::new();
         }
         let known = self.conditions.iter().position(|known| known.object.id == object.id && known.leaves == leaves);
         let condition = known.unwrap_or_else(|| {
@@ -92,12 +121,11 @@ impl PendingChecks {
             self.conditions.push(Checked { object: Arc::clone(object), leaves, failing });
             self.conditions.len() - 1
         });
-        for id in ids {
-            let place = Place { condition, number: self.count, operation };
-            self.count += 1;
-            let before = self.rows.insert((object.id, id), Noted { place, links: HashSet::new() });
-            debug_assert!(before.is_none(), "a row is judged before it is written again");
-        }
+        let places = ids.into_iter().zip(self.count..);
+        let places = places.map(|(id, number)| ((object.id, id), Place { condition, number, operation }));
+        let places: Vec<(RowKey, Place)> = places.collect();
+        self.count += places.len();
+        places
     }
 
     /// Notes the links that an operation makes or removes at a row, if the row has to meet a check.
@@ -129,24 +157,45 @@ impl PendingChecks {
 
     /// Those of the rows that have to meet a check. They still have to meet it afterwards.
     pub(super) fn due(&self, rows: impl Iterator<Item = RowKey>) -> Vec<Due> {
-        if self.rows.is_empty() {
+        if self.is_empty() {
             return Vec::new();
         }
+        let places = |row: RowKey| {
+            let changed = self.rows.get(&row).map(|noted| noted.place);
+            self.made.get(&row).copied().into_iter().chain(changed).map(move |place| (place, row.1))
+        };
+        self.grouped(rows.flat_map(places).collect())
+    }
+
+    /// Those of the rows that have to meet a check of a change. They still have to meet it afterwards.
+    pub(super) fn due_changed(&self, rows: impl Iterator<Item = RowKey>) -> Vec<Due> {
         self.grouped(rows.filter_map(|row| Some((self.rows.get(&row)?.place, row.1))).collect())
     }
 
     /// Those of the rows that have to meet a check. They do not wait for it any longer.
     pub(super) fn take(&mut self, rows: impl Iterator<Item = RowKey>) -> Vec<Due> {
-        if self.rows.is_empty() {
+        if self.is_empty() {
             return Vec::new();
         }
-        let found = rows.filter_map(|row| Some((self.rows.remove(&row)?.place, row.1))).collect();
+        let mut found = Vec::new();
+        for row in rows {
+            let changed = self.rows.remove(&row).map(|noted| noted.place);
+            found.extend(self.made.remove(&row).into_iter().chain(changed).map(|place| (place, row.1)));
+        }
         self.grouped(found)
+    }
+
+    /// The row, if it has to meet a check of a change. It does not wait for it any longer. If it is new, it still has to meet the
+    /// check of its creation.
+    pub(super) fn take_changed(&mut self, row: RowKey) -> Vec<Due> {
+        let found = self.rows.remove(&row).map(|noted| (noted.place, row.1));
+        self.grouped(found.into_iter().collect())
     }
 
     /// All rows that have to meet a check. None waits any longer.
     pub(super) fn take_all(&mut self) -> Vec<Due> {
-        let found = self.rows.drain().map(|((_, id), noted)| (noted.place, id)).collect();
+        let changed = self.rows.drain().map(|((_, id), noted)| (noted.place, id));
+        let found = self.made.drain().map(|((_, id), place)| (place, id)).chain(changed).collect();
         self.grouped(found)
     }
 

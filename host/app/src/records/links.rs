@@ -141,10 +141,10 @@ async fn run(
         // Links to rows that the caller does not see are kept.
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
-    context.changes(connection, object, access, &[plan.record.id]).await?;
+    context.changes_links(connection, object, access, plan.record.id).await?;
     if context.is_batch && !context.checks.is_empty() {
         let links = links_of(&plan);
-        context.changes_links(connection, (object.id, plan.record.id), &links, change == LinkChange::Add).await?;
+        context.names_links(connection, (object.id, plan.record.id), &links, change == LinkChange::Add).await?;
     }
     let statement = sql::change_links(dialect, &plan, change == LinkChange::Add)
         .ok_or_else(|| Error::internal("a link of a relation that has none"))?;

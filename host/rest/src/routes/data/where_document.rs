@@ -107,14 +107,9 @@ impl Kind {
     fn can_be_role(self) -> bool {
         match self {
             Kind::Text | Kind::TextList => true,
-            Kind::Integer
-            | Kind::Number
-            | Kind::Boolean
-            | Kind::Date
-            | Kind::Datetime
-            | Kind::Time
-            | Kind::Uuid
-            | Kind::Json => false,
+            Kind::Integer | Kind::Number | Kind::Boolean | Kind::Date | Kind::Datetime | Kind::Time | Kind::Uuid | Kind::Json => {
+                false
+            }
         }
     }
 

@@ -305,4 +305,35 @@ on_both_engines! {
         let answer = ann.post("/api/v1/batch", json!({ "operations": operations })).await;
         assert_eq!(answer.expect_error(403, "forbidden")["index"], 597, "{}", answer.text);
     }
+
+    async fn the_links_of_a_new_record_are_a_part_of_making_it(server: Server) {
+        let admin = server.admin().await;
+        admin.define("tag", json!([{ "name": "label", "type": "text" }])).await;
+        admin.define("post", json!([{ "name": "title", "type": "text" }])).await;
+        admin.relate(json!({ "name": "tags", "kind": "many_to_many", "source": "post", "target": "tag" })).await;
+        let tags = [admin.make("tag", json!({ "label": "open" })).await, admin.make("tag", json!({ "label": "closed" })).await];
+        let [open, closed] = tags;
+        let tagged = json!({ "tags": { "some": { "label": "open" } } });
+        let (ann, _) = writer(&admin, json!([
+            { "resource": "post", "actions": ["create", "update", "delete"], "check": tagged },
+            { "resource": "post", "actions": ["read"] },
+            { "resource": "tag", "actions": ["read"] },
+        ])).await;
+        let first = json!({ "$ref": "0.id" });
+        let post = create("post", json!({ "title": "a" }));
+        let change = |op: &str, tag: &str| json!({ "op": op, "object": "post", "id": first, "relation": "tags", "ids": [tag] });
+        let (link, unlink) = (|tag: &str| change("link", tag), |tag: &str| change("unlink", tag));
+        let delete_it = delete("post", first.clone());
+        let lists = ["post?sort=id"];
+        refused(&admin, &ann, &lists, json!([post]), 0).await;
+        refused(&admin, &ann, &lists, json!([post, link(&closed)]), 0).await;
+        refused(&admin, &ann, &lists, json!([post, delete_it]), 0).await;
+        refused(&admin, &ann, &lists, json!([post, link(&closed), delete_it]), 0).await;
+        // The second change of its links finds a record that the first one must not leave.
+        refused(&admin, &ann, &lists, json!([post, link(&closed), link(&open)]), 1).await;
+        refused(&admin, &ann, &lists, json!([post, link(&open), unlink(&open), link(&open)]), 2).await;
+        assert_eq!(batch(&ann, &json!([post, link(&open)])).await.len(), 2);
+        assert_eq!(batch(&ann, &json!([post, link(&open), link(&closed)])).await.len(), 3);
+        assert_eq!(batch(&ann, &json!([post, link(&open), delete_it])).await.len(), 3);
+    }
 }

@@ -18,6 +18,8 @@ use super::{Refusal, State};
 pub(super) struct Touched {
     /// The rows that have to meet a check of this write.
     pub(super) written: BTreeSet<(usize, String)>,
+    /// The rows whose links the write changes. They have to meet a check of this write too.
+    pub(super) relinked: BTreeSet<(usize, String)>,
     pub(super) gone: BTreeSet<(usize, String)>,
     /// The rows that refer to deleted ones. They lose the reference.
     pub(super) cleared: BTreeSet<(usize, String)>,
@@ -26,10 +28,11 @@ pub(super) struct Touched {
 }
 
 impl Touched {
-    /// Whether the write replaces the row of an earlier check, which therefore ends.
+    /// Whether the write replaces the row of an earlier check, which therefore ends. Links are a part of making a row, so its first
+    /// check goes on.
     fn ends(&self, check: &Check) -> bool {
         let row = (check.object, check.id.clone());
-        self.written.contains(&row) || self.gone.contains(&row)
+        self.written.contains(&row) || self.gone.contains(&row) || (check.action != "create" && self.relinked.contains(&row))
     }
 
     /// Whether the write changes a reference of the row of an earlier check, or a link that the earlier operation named. That

@@ -565,7 +565,7 @@ impl<'a> Call<'a> {
         if count > 0 {
             self.emitted.push(Emitted { object, op, id: id.to_owned(), links: Some((key.to_owned(), changed)) });
         }
-        self.touched.written.insert((object, id.to_owned()));
+        self.touched.relinked.insert((object, id.to_owned()));
         self.touched.links.extend(named.iter().cloned());
         let fields = BTreeSet::from([key.to_owned()]);
         let check = Check { object, action: "update", id: id.to_owned(), fields, links: named, makes_links: !is_removal };
