@@ -93,8 +93,8 @@ impl App {
             .filter(|object| caller.knows(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
-        // Users are described only if a relation leads to them.
-        if registry.leads_to_users() && caller.may(USERS, Action::Read) {
+        // Users are described only if a relation leads to them, which the caller need not know. REST lists them in any case.
+        if whole.leads_to_users() && caller.may(USERS, Action::Read) {
             objects.push((USERS.to_owned(), true));
         }
         let reads_blocks = caller.holds(Resource::Blocks, Action::Read);

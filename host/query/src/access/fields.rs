@@ -308,15 +308,6 @@ impl Listed {
         Listed { read: self.read.and(&other.read), write: self.write.and(&other.write) }
     }
 
-    /// Makes all lists empty, except those of all fields.
-    pub(super) fn without_fields(self) -> Listed {
-        let none = |lists: Lists| match lists.is_all() {
-            true => lists,
-            false => Lists(vec![Arc::new(FieldList::Only(BTreeSet::new()))]),
-        };
-        Listed { read: none(self.read), write: none(self.write) }
-    }
-
     pub(super) fn covers(&self, other: &Listed) -> bool {
         self.read.cover(&other.read) && self.write.cover(&other.write)
     }

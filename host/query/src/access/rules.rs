@@ -102,8 +102,9 @@ impl Rule {
         conjuncts(&self.check)
     }
 
-    /// The intersection of both rules.
-    fn and(&self, other: &Rule) -> Rule {
+    /// The intersection of both rules. `None` if one includes own rows of one caller, and the other those of another caller. Then
+    /// they have no common row, and no common field either.
+    fn and(&self, other: &Rule) -> Option<Rule> {
         let joined = |one: &[Bound], two: &[Bound]| {
             let mut parts = one.to_vec();
             for part in two {
@@ -117,9 +118,8 @@ impl Rule {
         };
         let (rows, check) = (joined(&self.rows, &other.rows), joined(&self.check, &other.check));
         let listed = self.listed.and(&other.listed);
-        // If two rules have no common row, they have no common field either.
         let is_of_two = rows.contains(&Bound::Nobody) && !self.reaches_nothing() && !other.reaches_nothing();
-        Rule { rows, check, listed: if is_of_two { listed.without_fields() } else { listed } }
+        (!is_of_two).then_some(Rule { rows, check, listed })
     }
 
     /// Whether the rule gives less than it says: see [`GrantContext::is_broken`]. The rule of a key has the conditions of two
@@ -297,7 +297,10 @@ impl Decision {
 
     /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
     pub fn known(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
-        self.known_by(grant_context, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
+        // A grant with its own check includes no row if a variable of the check has no value.
+        let is_for_all =
+            |rule: &Rule| rule.rows.is_empty() && (rule.check.is_empty() || rule.on(grant_context, object).is_some());
+        self.known_by(grant_context, object, |rule| &rule.listed.read, is_for_all)
     }
 
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
@@ -333,6 +336,14 @@ impl Decision {
         matches!(self, Decision::Rules(rules) if rules.iter().any(|rule| !rule.listed.read.is_all()))
     }
 
+    /// Whether the decision allows nothing at all, not even to see which fields exist.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Decision::Rows(scope) => *scope == Scope::Nothing,
+            Decision::Rules(rules) => rules.is_empty(),
+        }
+    }
+
     /// Whether the decision includes every row, without a check on the rows after a write.
     pub fn is_all(&self) -> bool {
         *self == Decision::Rows(Scope::All)
@@ -354,9 +365,8 @@ impl Decision {
             (one, two) => {
                 let (rules, others) = (one.rules(), two.rules());
                 let mut both: Vec<Rule> = Vec::new();
-                for rule in
-                    rules.iter().take(RULES_MAX).flat_map(|rule| others.iter().take(RULES_MAX).map(|other| rule.and(other)))
-                {
+                let others = || others.iter().take(RULES_MAX);
+                for rule in rules.iter().take(RULES_MAX).flat_map(|rule| others().filter_map(|other| rule.and(other))) {
                     if rule.says_something() && !both.iter().any(|known| known.makes_needless(&rule)) {
                         both.retain(|known| !rule.makes_needless(known));
                         both.push(rule);

@@ -495,7 +495,7 @@ async fn run_seeds(engine: Engine, first: u64) {
 
 on_both_engines! {
     async fn random_grants_show_and_change_what_the_reference_does(engine: Engine) {
-        run_seeds(engine, 0).await;
+        run_seeds(engine, 10).await;
     }
 
     #[ignore = "long: the same with other seeds"]

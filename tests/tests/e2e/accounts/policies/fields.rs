@@ -686,6 +686,55 @@ on_both_engines! {
         }
     }
 
+    async fn a_grant_whose_check_has_no_value_for_its_caller_shows_no_cell(server: Server) {
+        let World { admin, people: [ada, bob, _], .. } = world(&server).await;
+        role(&admin, "worker", json!([
+            { "resource": "person", "actions": ["read"], "where": { "name": "ada" }, "fields": { "read": ["name"] } },
+            { "resource": "person", "actions": ["manage"], "check": { "user_id": "$key.id" } },
+            { "resource": "events", "actions": ["read"] },
+        ])).await;
+        let (session, _) = user(&admin, "worker", Some("worker")).await;
+        let (by_key, _) = key(&admin, json!({ "name": "key", "roleId": "worker" })).await;
+        // With a key, the second grant includes every row. Without one, it includes none, and only makes its fields known.
+        assert_eq!(by_key.get(&path(&bob)).await.data()["salary"], 100);
+        session.get(&path(&bob)).await.expect_error(404, "not_found");
+        let seen = session.get(&path(&ada)).await.data();
+        assert_eq!((&seen["name"], &seen["salary"], &seen["state"]), (&json!("ada"), &Value::Null, &Value::Null));
+        assert_eq!(names(&session, "salary=300").await, Vec::<String>::new());
+        assert_eq!(names(&session, "").await, ["ada"]);
+        admin.patch(&path(&ada), json!({ "salary": 301 })).await.data();
+        let event = session.get("/api/v1/events?object=person&limit=1").await.data()[0]["payload"].clone();
+        assert_eq!((&event["after"]["name"], &event["after"]["salary"], &event["diff"]), (&json!("ada"), &Value::Null, &json!({})));
+        assert_eq!(session.delete(&path(&ada)).await.status, 404);
+    }
+
+    async fn a_key_for_own_rows_of_two_people_has_no_right(server: Server) {
+        let World { admin, .. } = world(&server).await;
+        let own = |fields: Value| json!({ "resource": "person", "actions": ["read", "delete"], "rowPolicy": "own", "fields": { "read": fields } });
+        role(&admin, "reader", json!([own(json!(["name"]))])).await;
+        role(&admin, "maker", json!([
+            { "resource": "api_keys", "actions": ["manage"] },
+            { "resource": "person", "actions": ["read", "delete"] },
+            { "resource": "users", "actions": ["manage"] },
+            { "resource": "roles", "actions": ["manage"] },
+        ])).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let (_, holder_id) = user(&admin, "holder", Some("reader")).await;
+        let (by_key, _) = key(&maker, json!({ "name": "key", "roleId": "reader", "userId": holder_id })).await;
+        assert_eq!(names(&by_key, "").await, Vec::<String>::new());
+        // The key's rows are those of its holder and of its maker, and no row is both.
+        let narrower = json!([
+            { "resource": "api_keys", "actions": ["manage"] },
+            { "resource": "users", "actions": ["manage"] },
+            { "resource": "roles", "actions": ["manage"] },
+            own(json!({ "except": ["salary"] })),
+        ]);
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": narrower })).await.status, 200);
+        by_key.get("/api/v1/data/person").await.expect_error(403, "forbidden");
+        let bulk = by_key.request("DELETE", "/api/v1/data/person/bulk").json(&json!({ "where": { "id": { "is_null": true } } }));
+        server.send(bulk).await.expect_error(403, "forbidden");
+    }
+
     async fn a_list_that_names_what_is_gone_gives_nothing(server: Server) {
         let World { admin, people: [ada, ..], .. } = world(&server).await;
         let id = role(&admin, "clerk", json!([

@@ -150,6 +150,7 @@ on_both_engines! {
             { "resource": "task", "actions": ["read"], "fields": { "read": ["title"] } },
             { "resource": "task", "actions": ["read"], "where": { "assignee": "$user.email" }, "fields": { "read": ["assignee"] } },
             { "resource": "task", "actions": ["update"], "where": of_my_teams() },
+            { "resource": "data", "actions": ["read"] },
         ])).await;
         let (ann, id) = user(&admin, "ann", Some("worker")).await;
         let team = admin.make("team", json!({ "name": "one" })).await;

@@ -65,6 +65,30 @@ async fn history(admin: &Admin<'_>, id: &str) -> Vec<(String, Value, Value)> {
 }
 
 on_both_engines! {
+    async fn users_are_described_to_readers_who_know_no_relation_to_them(server: Server) {
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "readers", "kind": "many_to_many", "source": "note", "target": "users" })).await;
+        let (ann, id) = user(&admin, "ann", None).await;
+        // The key of the relation on the side of users is hidden.
+        give(&admin, &id, "half", json!([
+            { "resource": "note", "actions": ["read"] },
+            { "resource": "users", "actions": ["read"], "fields": { "read": ["name"] } },
+            { "resource": "data", "actions": ["read"] },
+        ])).await;
+        let note = admin.make("note", json!({ "text": "a" })).await;
+        assert_eq!(admin.post(&format!("/api/v1/data/note/{note}/links/readers"), json!({ "ids": [id] })).await.status, 200);
+        let answer = graphql(&ann, "{ note { data { readers { name } } } users { data { name } } }").await;
+        assert_eq!(answer["data"]["note"]["data"][0]["readers"], json!([{ "name": "ann" }]), "{answer}");
+        assert_eq!(answer["data"]["users"]["data"].as_array().map(Vec::len), Some(2), "{answer}");
+        // Without the note, no relation that the caller knows leads to users.
+        let none = json!([{ "resource": "users", "actions": ["read"] }, { "resource": "data", "actions": ["read"] }]);
+        assert_eq!(admin.patch("/api/v1/roles/half", json!({ "permissions": none })).await.status, 200);
+        assert_eq!(ann.get("/api/v1/data/users").await.data().as_array().map(Vec::len), Some(2));
+        let answer = graphql(&ann, "{ users { data { name } } }").await;
+        assert_eq!(answer["data"]["users"]["data"].as_array().map(Vec::len), Some(2), "{answer}");
+    }
+
     async fn accounts_are_listed_as_grants_on_users_reach_them(server: Server) {
         let World { admin, ann, ann_id, ben_id } = world(&server).await;
         let all = |caller: &Admin<'_>, query: &'static str| {
