@@ -31,6 +31,11 @@ impl SessionRecheck {
         &self.caller
     }
 
+    /// The state of the accounts in which the caller was found. `None` for a caller that was passed in.
+    pub fn generation(&self) -> Option<u64> {
+        self.generation
+    }
+
     /// Whether the caller is certainly unchanged since the last check, as far as this instance knows: no sign-out, ban, other
     /// role, or end of their session or key has happened.
     pub fn is_current(&self) -> bool {

@@ -300,6 +300,11 @@ impl OpenStream {
         (!self.needs_platform || caller.require_platform().is_ok()).then_some(())
     }
 
+    /// Begins the check of an event for the caller as they are now.
+    fn check_parts(&mut self, event: Arc<CommittedEvent>) {
+        self.parts_check = Some(PartsCheck::begin(&self.app, &self.session_recheck, event, self.reader.is_live()));
+    }
+
     /// The next frame. `None` ends the stream: the reader fell behind, the session ended, or the server drains.
     async fn next_frame(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.form.opening.take() {
@@ -320,7 +325,7 @@ impl OpenStream {
                     }
                 }
                 next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, &self.session_recheck) => {
-                    let Next::Event(event, shown) = next? else {
+                    let Next::Event { event, shown, checked_for } = next? else {
                         self.look_for_position(None);
                         continue;
                     };
@@ -329,8 +334,12 @@ impl OpenStream {
                     if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
                         self.renewed_for = event.seq;
-                        let is_live = self.reader.is_live();
-                        self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event, is_live));
+                        self.check_parts(event);
+                        continue;
+                    }
+                    // The caller was found again during the check of the event, so the check had their earlier rights.
+                    if checked_for != self.session_recheck.generation() {
+                        self.check_parts(event);
                         continue;
                     }
                     match shown {
@@ -345,8 +354,7 @@ impl OpenStream {
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
                             tokio::time::sleep(LOOK_PAUSE).await;
                             Box::pin(self.look_again()).await?;
-                            let is_live = self.reader.is_live();
-                            self.parts_check = Some(PartsCheck::begin(&self.app, self.session_recheck.caller(), event, is_live));
+                            self.check_parts(event);
                         }
                         Err(error) => {
                             tracing::warn!(error.cause = %error, "the visible parts of an event could not be determined; the stream ends");
@@ -435,21 +443,23 @@ async fn position_found(positions: &mut Option<Positions>) -> Result<(i64, Strin
 /// stream does something else.
 struct PartsCheck {
     event: Arc<CommittedEvent>,
+    /// The state of the accounts in which the caller of this check was found.
+    checked_for: Option<u64>,
     look: JoinHandle<Result<Option<Arc<CommittedEvent>>>>,
 }
 
 impl PartsCheck {
     /// `is_live` says whether the event comes from the feed. Then other streams show it at the same time, and share decisions
     /// about it.
-    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>, is_live: bool) -> PartsCheck {
-        let (app, caller, checked) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
+    fn begin(app: &Arc<App>, session_recheck: &SessionRecheck, event: Arc<CommittedEvent>, is_live: bool) -> PartsCheck {
+        let (app, caller, checked) = (Arc::clone(app), session_recheck.caller().clone(), Arc::clone(&event));
         let look = tokio::spawn(async move {
             match is_live {
                 true => app.shown_live_event(&caller, &checked).await,
                 false => app.shown_event(&caller, None, &checked).await,
             }
         });
-        PartsCheck { event, look }
+        PartsCheck { event, checked_for: session_recheck.generation(), look }
     }
 }
 
@@ -461,8 +471,9 @@ impl Drop for PartsCheck {
 
 /// A step of a stream.
 enum Next {
-    /// An event of which the caller may be shown some part, and its shown form.
-    Event(Arc<CommittedEvent>, Result<Option<Arc<CommittedEvent>>>),
+    /// An event of which the caller may be shown some part, its shown form, and the state of the accounts in which this caller was
+    /// found.
+    Event { event: Arc<CommittedEvent>, shown: Result<Option<Arc<CommittedEvent>>>, checked_for: Option<u64> },
     /// The stream has read the outbox, and goes on with live events.
     CaughtUp,
 }
@@ -483,13 +494,15 @@ async fn next_shown(
                 return Some(Next::CaughtUp);
             };
             if is_shown_whole(caller, &event) {
-                return Some(Next::Event(Arc::clone(&event), Ok(Some(event))));
+                let checked_for = session_recheck.generation();
+                return Some(Next::Event { event: Arc::clone(&event), shown: Ok(Some(event)), checked_for });
             }
-            parts_check.insert(PartsCheck::begin(app, caller, event, reader.is_live()))
+            parts_check.insert(PartsCheck::begin(app, session_recheck, event, reader.is_live()))
         }
     };
     let shown = (&mut under_way.look).await.map_err(Error::internal).and_then(|shown| shown);
-    parts_check.take().map(|ended| Next::Event(Arc::clone(&ended.event), shown))
+    let of_ended = |ended: PartsCheck| Next::Event { event: Arc::clone(&ended.event), shown, checked_for: ended.checked_for };
+    parts_check.take().map(of_ended)
 }
 
 /// Waits until the server drains or has ended.

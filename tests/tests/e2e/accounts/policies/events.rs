@@ -815,3 +815,37 @@ on_both_engines! {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rights_that_change_during_the_check_of_an_event_count_for_it() {
+    const WAITING: &str = "SELECT count(*)::text FROM pg_locks l JOIN pg_class c ON c.oid = l.relation \
+        WHERE c.relname = 'svc_sessions' AND NOT l.granted";
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    admin.define("team", json!([{ "name": "name", "type": "text" }])).await;
+    admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "note", "type": "text" }])).await;
+    admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "task", "target": "team" })).await;
+    let events = json!({ "resource": "events", "actions": ["read"] });
+    let some = json!({ "resource": "task", "actions": ["read"], "where": { "team.name": "a" }, "fields": { "read": ["title"] } });
+    role(&admin, "reader", json!([some, events])).await;
+    let (reader, _) = user(&admin, "reader", Some("reader")).await;
+    let mut stream = Stream::open(&reader, "?topics=data.task.%23").await;
+    let team = admin.make("team", json!({ "name": "a" })).await;
+    let task = admin.make("task", json!({ "title": "1", "note": "n", "team_id": team })).await;
+    let shown = stream.event().await;
+    assert_eq!((&shown["payload"]["after"]["title"], &shown["payload"]["after"]["note"]), (&json!("1"), &Value::Null));
+    // The check of this event has the earlier rights, and waits for the team.
+    let reads = server.hold_reads("team").await;
+    admin.patch(&path(&task), json!({ "title": "2" })).await.data();
+    until("the check reads the team", async || server.sql(HELD).await[0][0] != "0").await;
+    let whole = json!([{ "resource": "task", "actions": ["read"] }, events]);
+    assert_eq!(admin.patch("/api/v1/roles/reader", json!({ "permissions": whole })).await.status, 200);
+    // The stream finds its reader again before the check ends.
+    let sessions = server.lock_table("svc_sessions").await;
+    until("the stream looks for its reader", async || server.sql(WAITING).await[0][0] != "0").await;
+    sessions.release().await;
+    until("the stream has found its reader", async || server.sql(WAITING).await[0][0] == "0").await;
+    reads.release().await;
+    let shown = stream.event().await;
+    assert_eq!((&shown["payload"]["after"]["title"], &shown["payload"]["after"]["note"]), (&json!("2"), &json!("n")), "{shown}");
+}
