@@ -302,12 +302,10 @@ impl Caller {
             return true;
         }
         let lists = |action: Action| {
-            let known = match (action, self.decide(object.name(), action)) {
-                (_, None) => return false,
-                (Action::Read, Some(decision)) => decision.known(grant_context, object),
-                (_, Some(decision)) => decision.writable(grant_context, object),
-            };
-            known.is_none_or(|known| known.has(object, column))
+            self.decide(object.name(), action).is_some() && {
+                let known = self.known_by(grant_context, action);
+                known.get(&object.id).is_none_or(|known| known.has(object, column))
+            }
         };
         [Action::Read, Action::Create, Action::Update].into_iter().any(lists)
     }

@@ -152,10 +152,17 @@ impl Access {
 
     /// Adds the objects whose rows have to be read for the decision.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
+        self.objects_before_into(objects);
+        for check in self.checks.iter().flat_map(|checks| checks.iter()) {
+            check.leaves.objects_into(objects);
+        }
+    }
+
+    /// Adds the objects whose rows decide which rows a write may change. Those that only decide what it may leave are not added.
+    pub fn objects_before_into(&self, objects: &mut Vec<Arc<Object>>) {
         self.scope.objects_into(objects);
         for check in self.checks.iter().flat_map(|checks| checks.iter()) {
             check.reached.objects_into(objects);
-            check.leaves.objects_into(objects);
         }
         self.reads.iter().for_each(|(_, rows)| rows.objects_into(objects));
     }

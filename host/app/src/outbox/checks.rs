@@ -6,6 +6,7 @@
 //! Checks are judged at the end of the call, because rows that belong together are written one after the other. But if a later
 //! operation writes a row again, the row is judged before that. Otherwise the call could pass through a state that no call may
 //! leave: the conditions of grants, events and references to results would take it into account, and the end would not show it.
+//! For the same reason, rows are judged before the grant of a later operation looks at rows of their object.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -36,6 +37,25 @@ impl WriteContext {
         objects.sort_unstable_by_key(|object| object.id);
         for object in objects {
             self.hold(connection, &object).await?;
+        }
+        Ok(())
+    }
+
+    /// Judges the rows that earlier operations of the call have written, before they decide which rows the next operation may
+    /// change. Each row is judged once in this way. It also has to meet its check at the end.
+    ///
+    /// # Errors
+    /// `forbidden` if one of them fails its check.
+    pub(crate) async fn decides_by(&mut self, connection: &mut Connection, access: &Access, targets: Option<&Scope>) -> Result<()> {
+        if self.checks.is_empty() {
+            return Ok(());
+        }
+        let mut objects = Vec::new();
+        access.objects_before_into(&mut objects);
+        targets.inspect(|scope| scope.objects_into(&mut objects));
+        for object in objects {
+            let due = self.checks.unjudged_of(object.id);
+            self.judge(connection, due).await?;
         }
         Ok(())
     }

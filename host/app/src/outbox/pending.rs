@@ -33,12 +33,14 @@ impl Link {
 pub(crate) struct PendingChecks {
     /// Each condition once.
     conditions: Vec<Checked>,
+    /// The rows of each object that have not been judged yet since they were noted.
+    unjudged: HashMap<i64, HashSet<Uuid>>,
     /// New rows. Links of a new row are a part of making it, so only changes of its values and its deletion judge it earlier.
     made: HashMap<RowKey, Place>,
     /// Rows that were changed, or whose links were.
     rows: HashMap<RowKey, Noted>,
     /// The rows that operations have linked with a row, by that row. An entry counts only while its row waits with this link.
-    linked_with: HashMap<RowKey, Vec<(RowKey, Link)>>,
+    linked_with: HashMap<RowKey, HashSet<(RowKey, Link)>>,
     /// The number of rows noted so far.
     count: usize,
 }
@@ -125,6 +127,7 @@ impl PendingChecks {
         let places = places.map(|(id, number)| ((object.id, id), Place { condition, number, operation }));
         let places: Vec<(RowKey, Place)> = places.collect();
         self.count += places.len();
+        self.unjudged.entry(object.id).or_default().extend(places.iter().map(|((_, id), _)| *id));
         places
     }
 
@@ -134,7 +137,7 @@ impl PendingChecks {
         noted.links.extend(links.iter().copied());
         if are_made {
             for link in links {
-                self.linked_with.entry(link.other).or_default().push((row, *link));
+                self.linked_with.entry(link.other).or_default().insert((row, *link));
             }
         }
     }
@@ -183,6 +186,12 @@ impl PendingChecks {
             found.extend(self.made.remove(&row).into_iter().chain(changed).map(|place| (place, row.1)));
         }
         self.grouped(found)
+    }
+
+    /// The rows of an object that have to meet a check and were not judged before. They still have to meet it afterwards.
+    pub(super) fn unjudged_of(&mut self, object_id: i64) -> Vec<Due> {
+        let ids = self.unjudged.remove(&object_id).unwrap_or_default();
+        self.due(ids.into_iter().map(|id| (object_id, id)))
     }
 
     /// The row, if it has to meet a check of a change. It does not wait for it any longer. If it is new, it still has to meet the

@@ -120,6 +120,7 @@ async fn run(
     let object = &plan.record.object;
     context.hold_with(connection, object, &[access]).await?;
     context.hold(connection, &plan.target).await?;
+    context.decides_by(connection, access, Some(&plan.target_scope)).await?;
     let dialect = connection.dialect();
     let record = connection.fetch_record(sql::get(dialect, &plan.record, false), &object.columns).await;
     let Some(record) = record.map_err(|error| error.on(object))? else { return Ok(None) };

@@ -227,7 +227,8 @@ impl Permissions {
         let shared = own.and(&limit.decide(resource, action)?);
         match &shared {
             // The grants allow the rows of one actor, and the limit the rows of another actor. No row belongs to both.
-            shared if shared.is_empty() && !own.is_empty() => None,
+            Decision::Rows(Scope::Nothing) if !own.is_empty() => None,
+            Decision::Rules(rules) if rules.is_empty() && !own.is_empty() => None,
             // A new row belongs to the actor of these rights, but the limit's grant for own rows covers only the rows of another
             // actor.
             Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.owner.as_ref() != Some(owner) => None,

@@ -297,38 +297,58 @@ impl Decision {
 
     /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
     pub fn known(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
+        let Decision::Rules(rules) = self else { return None };
+        let read: Vec<Option<(Condition, Condition)>> =
+            rules.iter().take(RULES_MAX).map(|rule| rule.on(grant_context, object)).collect();
+        self.known_of_read(grant_context, object, &read)
+    }
+
+    /// Does the same with the conditions of the rules, as they were read.
+    fn known_of_read(
+        &self,
+        grant_context: &GrantContext<'_>,
+        object: &Object,
+        read: &[Option<(Condition, Condition)>],
+    ) -> Option<Known> {
         // A grant with its own check includes no row if a variable of the check has no value.
-        let is_for_all =
-            |rule: &Rule| rule.rows.is_empty() && (rule.check.is_empty() || rule.on(grant_context, object).is_some());
-        self.known_by(grant_context, object, |rule| &rule.listed.read, is_for_all)
+        let is_for_all = |place: usize, rule: &Rule| rule.rows.is_empty() && read[place].is_some();
+        self.known_by(grant_context, object, |rule| &rule.listed.read, is_for_all, |place| read[place].is_some())
     }
 
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
     pub fn writable(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
-        self.known_by(grant_context, object, |rule| &rule.listed.write, |_| true)
+        self.known_by(grant_context, object, |rule| &rule.listed.write, |_, _| true, |_| false)
     }
 
     /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule, or if all rules list
     /// every field. Broken rules give nothing, so they list no field. A rule with a variable that has no value for the caller is
-    /// not broken.
+    /// not broken: its fields are known, and they are null. `has_meaning` says whether the conditions of a rule are known to be
+    /// whole. Both functions get the rule's place.
     fn known_by(
         &self,
         grant_context: &GrantContext<'_>,
         object: &Object,
         lists: impl Fn(&Rule) -> &Lists,
-        is_enough: impl Fn(&Rule) -> bool,
+        is_enough: impl Fn(usize, &Rule) -> bool,
+        has_meaning: impl Fn(usize) -> bool,
     ) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        let mut read = HashMap::new();
-        let is_valid = |rule: &&Rule| !rule.is_broken(grant_context, object.name(), &mut read);
-        let valid: Vec<&Rule> = rules.iter().filter(is_valid).collect();
-        let is_whole = |rule: &&Rule| lists(rule).is_all();
-        let has_enough = valid.iter().any(|rule| is_whole(rule) && is_enough(rule));
+        let numbers = grant_context.shapes.numbers(grant_context.registry, object);
+        let mut known = HashMap::new();
+        let mut is_valid = |place: usize, rule: &Rule| match has_meaning(place) {
+            true => rule.listed.has_meaning(&numbers),
+            false => !rule.is_broken(grant_context, object.name(), &mut known),
+        };
+        // Rules beyond the maximum give nothing.
+        let valid: Vec<(usize, &Rule)> =
+            rules.iter().take(RULES_MAX).enumerate().filter(|(place, rule)| is_valid(*place, rule)).collect();
+        let is_whole = |(_, rule): &(usize, &Rule)| lists(rule).is_all();
+        let has_enough = valid.iter().any(|valid| is_whole(valid) && is_enough(valid.0, valid.1));
         if has_enough || (!valid.is_empty() && valid.iter().all(is_whole)) {
             return None;
         }
-        let lists: Vec<&Lists> = valid.into_iter().map(&lists).collect();
-        Some(Known::of(object, &grant_context.shapes.numbers(grant_context.registry, object), &lists))
+        let lists: Vec<&Lists> = valid.into_iter().map(|(_, rule)| lists(rule)).collect();
+        Some(Known::of(object, &numbers, &lists))
     }
 
     /// Whether one of the rules, broken or not, lists only some fields that can be read. The rules of a write list none.
@@ -336,11 +356,11 @@ impl Decision {
         matches!(self, Decision::Rules(rules) if rules.iter().any(|rule| !rule.listed.read.is_all()))
     }
 
-    /// Whether the decision allows nothing at all, not even to see which fields exist.
+    /// Whether the decision includes no row, because nobody can own rows by it.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Decision::Rows(scope) => *scope == Scope::Nothing,
-            Decision::Rules(rules) => rules.is_empty(),
+            Decision::Rules(rules) => rules.iter().all(Rule::reaches_nothing),
         }
     }
 
@@ -450,7 +470,12 @@ impl Decision {
 
     /// The access to the rows of `object`.
     pub fn on(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
-        let known = if self.limits_reading() { self.known(grant_context, object) } else { None };
+        // Rules beyond the maximum give nothing, so that the size of a statement is limited.
+        let read: Vec<Option<(Condition, Condition)>> = match &self {
+            Decision::Rules(rules) => rules.iter().take(RULES_MAX).map(|rule| rule.on(grant_context, object)).collect(),
+            Decision::Rows(_) => Vec::new(),
+        };
+        let known = if self.limits_reading() { self.known_of_read(grant_context, object, &read) } else { None };
         let rules = match self {
             Decision::Rows(Scope::Own(actor)) if object.is_users() => {
                 return Access::new(Scope::of(own_rows(object, &actor), object), None);
@@ -459,12 +484,11 @@ impl Decision {
             Decision::Rules(rules) => rules,
         };
         let numbers = grant_context.shapes.numbers(grant_context.registry, object);
-        // Rules beyond the maximum give nothing, so that the size of a statement is limited.
         let read: Vec<(Condition, Condition, &Listed)> = rules
             .iter()
-            .take(RULES_MAX)
-            .filter(|rule| rule.listed.has_meaning(&numbers))
-            .filter_map(|rule| rule.on(grant_context, object).map(|(rows, leaves)| (rows, leaves, &rule.listed)))
+            .zip(read)
+            .filter(|(rule, _)| rule.listed.has_meaning(&numbers))
+            .filter_map(|(rule, read)| read.map(|(rows, leaves)| (rows, leaves, &rule.listed)))
             .collect();
         let reached = |by: &dyn Fn(&Listed) -> bool| {
             Condition::any(read.iter().filter(|(.., listed)| by(listed)).map(|(rows, ..)| rows.clone()).collect())

@@ -76,17 +76,20 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
         Step::Update(plan, condition, access) => {
             let object = Arc::clone(&plan.record.object);
             context.hold_with(connection, &object, &[&access]).await?;
+            context.decides_by(connection, &access, None).await?;
             update(connection, plan, condition.as_ref(), context, &access).await
         }
         Step::Upsert(plan, accesses) => {
             let (may_create, may_update) = &*accesses;
             let object = Arc::clone(&plan.create.object);
             context.hold_with(connection, &object, &[may_create, may_update]).await?;
+            context.decides_by(connection, may_update, None).await?;
             upsert(connection, plan, context, (may_create, may_update)).await.map(WriteAnswer::Upserted)
         }
         Step::Delete(plan, condition, access) => {
             let object = Arc::clone(&plan.object);
             context.hold_with(connection, &object, &[&access]).await?;
+            context.decides_by(connection, &access, None).await?;
             let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
             Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
         }

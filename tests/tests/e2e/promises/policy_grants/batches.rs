@@ -1,5 +1,7 @@
 //! The reference for batches: each operation finds what the earlier ones have left. A check looks at the state after the last
-//! one. But if a later operation writes the row again, it looks at the state before that operation.
+//! one. But if a later operation writes the row again, it looks at the state before that operation. If a grant of a later
+//! operation looks at rows of its object, it may look at the state before that operation too. Such batches are not sent, unless
+//! the row meets its check then.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +12,7 @@ use super::grants::Caller;
 use super::placeholders::number_of_placeholder;
 use super::verbs::{Operation, Verb};
 use super::worlds::NAMES;
-use super::writes::{Call, Check, Left, Link, further_refusals, refusals_of_checks};
+use super::writes::{Call, Check, Left, Link, UnfitRows, further_refusals, refusals_of_checks};
 use super::{Refusal, State};
 
 /// The rows, by object and id, and the links that a write has changed.
@@ -49,6 +51,22 @@ impl Touched {
     }
 }
 
+/// The refusal of a batch that is not to be sent, because a grant of an operation may look at a row that fails its check then.
+/// Whether it looks at the row depends on how the server reads the conditions of grants.
+pub(super) const UNCLEAR: Refusal = Refusal { status: 0, code: "unclear", field: None, index: None };
+
+/// The objects of the rows at which the grants of an operation may look before it.
+fn looked_at(state: &State, caller: &Caller, object: usize, verb: &Verb) -> BTreeSet<usize> {
+    let mut objects: BTreeSet<usize> =
+        ["read", "update", "delete"].iter().flat_map(|action| caller.passes(&state.world, object, action)).collect();
+    if let Verb::Link(_, key, ..) = verb
+        && let Some(end) = state.world.end(object, key)
+    {
+        objects.extend(caller.passes(&state.world, end.object, "read"));
+    }
+    objects
+}
+
 /// An operation that has run.
 struct Ran {
     before: State,
@@ -76,12 +94,22 @@ impl State {
         let (mut state, mut made, mut emitted, mut all) = (self.clone(), BTreeSet::new(), Vec::new(), Vec::<Ran>::new());
         // The checks that are not judged for the last time, each with the number of its operation.
         let mut pending: Vec<(usize, Check)> = Vec::new();
+        let mut is_unclear = false;
         for (number, Operation { object, verb }) in operations.iter().enumerate() {
             let (answer, after, refusals, events, checks, touched) = {
                 let mut call = Call::new(caller, &state, &made, number);
                 let answer = call.run(*object, verb);
                 (answer, call.state, call.refusals, call.emitted, call.checks, call.touched)
             };
+            let looked_at = looked_at(&state, caller, *object, verb);
+            let fails = |(earlier, check): &(usize, Check)| {
+                let unfit = || refusals_of_checks(caller, (&all[*earlier].before, &state), std::slice::from_ref(check));
+                looked_at.contains(&check.object) && {
+                    let UnfitRows { fields, checks } = unfit();
+                    !fields.is_empty() || !checks.is_empty()
+                }
+            };
+            is_unclear |= pending.iter().any(fails);
             // What the operation writes again has to meet its checks as the operation finds it.
             pending.retain(|(earlier, check)| {
                 let ends = touched.ends(check);
@@ -98,6 +126,9 @@ impl State {
         }
         for (number, check) in &pending {
             all[*number].judge(caller, &state, check);
+        }
+        if is_unclear {
+            return Err(vec![UNCLEAR]);
         }
         let mut refusals = Vec::new();
         for (index, (ran, operation)) in all.iter().zip(operations).enumerate() {

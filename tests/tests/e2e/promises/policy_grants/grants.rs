@@ -297,6 +297,17 @@ impl Caller {
         self.layers.iter().any(|layer| layer.of(object, action).any(|held| !held.grant.write.lists(field)))
     }
 
+    /// The objects through which conditions of grants for this action pass.
+    pub(super) fn passes(&self, world: &World, object: usize, action: &str) -> BTreeSet<usize> {
+        let conditions = self.layers.iter().flat_map(|layer| layer.of(object, action)).filter_map(|held| match &held.condition {
+            Part::Present(condition) => Some(condition),
+            Part::Absent | Part::Valueless => None,
+        });
+        let mut used = Vec::new();
+        conditions.for_each(|condition| world.uses(condition, object, &mut used));
+        used.into_iter().filter_map(|(object, key)| Some(world.end(object, &key)?.object)).collect()
+    }
+
     pub(super) fn reaches(&self, world: &World, object: usize, action: &str, row: &Row) -> bool {
         self.layers.iter().all(|layer| layer.of(object, action).any(|held| layer.reaches(world, held, Place::Row(row))))
     }

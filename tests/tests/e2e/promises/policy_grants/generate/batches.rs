@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Requests;
 use crate::promises::conditions::worlds::pick;
 use crate::promises::policy_grants::Refusal;
+use crate::promises::policy_grants::batches::UNCLEAR;
 use crate::promises::policy_grants::placeholders::placeholder;
 use crate::promises::policy_grants::verbs::{Operation, Verb, Write};
 use crate::promises::policy_grants::worlds::NAMES;
@@ -21,6 +22,16 @@ fn batch_of(operations: Vec<Operation>) -> Write {
 
 impl Requests<'_> {
     pub(super) fn batch(&mut self) -> Write {
+        for _ in 0..TRIED {
+            let batch = self.any_batch();
+            if !self.state.write(self.caller, &batch).is_err_and(|refusals| refusals.contains(&UNCLEAR)) {
+                return batch;
+            }
+        }
+        self.single()
+    }
+
+    fn any_batch(&mut self) -> Write {
         let kind = self.random.u8(0..4);
         // Half of the batches that write a record twice are wrong, because their first operation leaves it failing its check.
         if kind == 0 && self.random.bool() {
