@@ -113,14 +113,14 @@ on_both_engines! {
                 let path = format!("{path}?{known}&{name}=true");
                 // The server does not read the body before.
                 let unreadable = admin.request(method, &path).header("content-type", "text/plain").body("no JSON");
-                for refused in
-                    [server.call_as(Some(&admin.token), method, &path, body.clone()).await, server.send(unreadable).await]
-                {
+                let readable = server.call_as(Some(&admin.token), method, &path, body.clone()).await;
+                for refused in [readable, server.send(unreadable).await] {
                     let error = refused.expect_error(400, "invalid_request");
                     assert_eq!(error["field"], name, "{method} {path}: {error}");
                     let message = error["message"].as_str().unwrap();
                     assert!(message.starts_with(&format!("There is no parameter `{name}` here. ")), "{method} {path}: {message}");
-                    assert_eq!(message.ends_with(" The only parameter is `expand`."), method == "PATCH", "{method} {path}: {message}");
+                    let names_one = message.ends_with(" The only parameter is `expand`.");
+                    assert_eq!(names_one, method == "PATCH", "{method} {path}: {message}");
                 }
             }
         }
