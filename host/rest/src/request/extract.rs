@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
@@ -213,10 +214,11 @@ impl QueryPairs {
             Some((name, _)) => {
                 let known = match known {
                     [] => "This operation has none.".to_owned(),
-                    known => format!("The parameters are {}.", known.join(", ")),
+                    [known] => format!("The only parameter is `{known}`."),
+                    known => format!("The parameters are `{}`.", known.join("`, `")),
                 };
                 let message = format!("There is no parameter `{}` here. {known}", excerpt(name));
-                Err(Error::new(Code::InvalidRequest, message).into())
+                Err(Error::new(Code::InvalidRequest, message).with_field(name).into())
             }
         }
     }
@@ -250,6 +252,25 @@ impl FromRequestParts<AppState> for NoParameters {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         QueryPairs::from_request_parts(parts, state).await?.only(&[])?;
         Ok(NoParameters)
+    }
+}
+
+/// The names of an operation's query parameters.
+pub(crate) trait Parameters {
+    const NAMES: &'static [&'static str];
+}
+
+/// A query that has no other parameters than those of `P`. A handler names it before the body. So a query with another parameter
+/// is refused before the server reads the body.
+pub(crate) struct OnlyParameters<P>(pub(crate) QueryPairs, pub(crate) PhantomData<fn() -> P>);
+
+impl<P: Parameters> FromRequestParts<AppState> for OnlyParameters<P> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let query = QueryPairs::from_request_parts(parts, state).await?;
+        query.only(P::NAMES)?;
+        Ok(OnlyParameters(query, PhantomData))
     }
 }
 

@@ -136,15 +136,21 @@ on_both_engines! {
             ("DRYRUN", String::new()),
         ] {
             let values = json!({ "values": change["values"] });
+            // The server does not read the body before.
+            let unreadable = |method: &str| {
+                admin.request(method, &format!("{BULK}?{name}{rest}")).header("content-type", "text/plain").body("no JSON")
+            };
             for refused in [
+                server.send(unreadable("PATCH")).await,
+                server.send(unreadable("DELETE")).await,
                 admin.delete(&format!("{by_title}&{name}{rest}")).await,
                 admin.patch(&format!("{by_title}&{name}{rest}"), values).await,
                 admin.delete_with(&format!("{BULK}?{name}{rest}"), by_ids.clone()).await,
                 admin.patch(&format!("{BULK}?{name}{rest}&dryRun=false"), change.clone()).await,
             ] {
                 let error = refused.expect_error(400, "invalid_request");
-                let expected = format!("There is no parameter `{name}` here. The parameters are dryRun, where.");
-                assert_eq!(error["message"], expected);
+                let expected = format!("There is no parameter `{name}` here. The parameters are `dryRun`, `where`.");
+                assert_eq!((&error["message"], &error["field"]), (&json!(expected), &json!(name)));
             }
         }
         for query in ["dryRun=true", "dryRun=false", "on_conflict=id", "where=%7B%22title%22:%22a%22%7D"] {

@@ -351,6 +351,7 @@ on_both_engines! {
             let refused = admin.post(&format!("{path}?{query}"), json!({})).await.expect_error(400, "invalid_request");
             let name = query.split('=').next().unwrap();
             assert_eq!(refused["message"], format!("There is no parameter `{name}` here. This operation has none."));
+            assert_eq!(refused["field"], name);
         }
         for twice in [r#"{ "where": {}, "where": {} }"#, r#"{ "limit": 1, "limit": 2 }"#, r#"{ "filters": [{ "field": "title", "field": "done", "value": 1 }] }"#] {
             let request = admin.request("POST", path).header("content-type", "application/json").body(twice);

@@ -111,9 +111,17 @@ on_both_engines! {
         ] {
             for name in ["dryRun", "onConflict", "ifVersion", "if-match", "where", "n", "select"] {
                 let path = format!("{path}?{known}&{name}=true");
-                let refused = server.call_as(Some(&admin.token), method, &path, body.clone()).await;
-                let message = refused.expect_error(400, "invalid_request")["message"].to_string();
-                assert!(message.contains(&format!("no parameter `{name}`")), "{method} {path}: {message}");
+                // The server does not read the body before.
+                let unreadable = admin.request(method, &path).header("content-type", "text/plain").body("no JSON");
+                let readable = server.call_as(Some(&admin.token), method, &path, body.clone()).await;
+                for refused in [readable, server.send(unreadable).await] {
+                    let error = refused.expect_error(400, "invalid_request");
+                    assert_eq!(error["field"], name, "{method} {path}: {error}");
+                    let message = error["message"].as_str().unwrap();
+                    assert!(message.starts_with(&format!("There is no parameter `{name}` here. ")), "{method} {path}: {message}");
+                    let names_one = message.ends_with(" The only parameter is `expand`.");
+                    assert_eq!(names_one, method == "PATCH", "{method} {path}: {message}");
+                }
             }
         }
         assert_eq!(state().await, before);

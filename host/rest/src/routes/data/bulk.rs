@@ -21,7 +21,7 @@ use crate::openapi::components::{exact_object, schema};
 use crate::openapi::operation::{Paths, query_parameter};
 use crate::request::admission::{Create, Delete, Granted, Records, Update};
 use crate::request::body::JsonText;
-use crate::request::extract::{NoParameters, PathParts, QueryPairs};
+use crate::request::extract::{NoParameters, OnlyParameters, Parameters, PathParts, QueryPairs};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,11 +71,15 @@ impl ChosenBody<'_> {
     }
 }
 
-/// Whether the call is a dry run. There are no other parameters than this one and the condition. If the call ignored a simple
-/// filter, it would write more records than its client asked for.
-fn is_dry_run(query: &QueryPairs) -> Result<bool, ApiError> {
-    query.only(&["dryRun", ListParameter::Where.name()])?;
-    query.flag("dryRun")
+/// The name of the parameter of a dry run.
+const DRY_RUN: &str = "dryRun";
+
+/// The parameters of a change or deletion of many records: the dry run and the condition. If the call ignored a simple filter, it
+/// would write more records than its client asked for.
+pub(crate) struct OfChosen;
+
+impl Parameters for OfChosen {
+    const NAMES: &'static [&'static str] = &[DRY_RUN, ListParameter::Where.name()];
 }
 
 /// `{ "ids": [uuid], "values": record }` → 200 `{ count, ids }` of the records that were changed, or with `?dryRun=true` of those
@@ -84,10 +88,10 @@ pub(crate) async fn update(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Update>>,
     PathParts(object): PathParts<String>,
-    query: QueryPairs,
+    OnlyParameters(query, ..): OnlyParameters<OfChosen>,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let is_dry = is_dry_run(&query)?;
+    let is_dry = query.flag(DRY_RUN)?;
     let (chosen, values) = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
         let values = body.values.take().ok_or_else(|| Error::invalid_request("The body needs `values`."))?;
@@ -107,10 +111,10 @@ pub(crate) async fn delete(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Delete>>,
     PathParts(object): PathParts<String>,
-    query: QueryPairs,
+    OnlyParameters(query, ..): OnlyParameters<OfChosen>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let is_dry = is_dry_run(&query)?;
+    let is_dry = query.flag(DRY_RUN)?;
     let needs_no_body = query.get(ListParameter::Where.name()).is_some() && request.body().is_end_stream();
     let text = match needs_no_body {
         true => "{}".to_owned(),
@@ -145,7 +149,7 @@ pub(super) fn describe(paths: &mut Paths, described: &Described<'_>) {
     let dry_run = || {
         let text = "If true, the response shows what would be written, and nothing is written. Only the values themselves are \
             checked, not whether they conflict with other records.";
-        query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
+        query_parameter(DRY_RUN, text, json!({ "type": "boolean", "default": false }))
     };
     let chosen = |more: Value| {
         let condition = where_document::condition(type_name);

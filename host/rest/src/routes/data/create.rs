@@ -16,16 +16,22 @@ use crate::openapi::components::schema;
 use crate::openapi::operation::{Paths, query_parameter};
 use crate::request::admission::{Granted, NewRecord};
 use crate::request::body::JsonMembers;
-use crate::request::extract::{PathParts, QueryPairs};
+use crate::request::extract::{OnlyParameters, Parameters, PathParts};
+
+/// The parameters of a creation.
+pub(crate) struct OfCreation;
+
+impl Parameters for OfCreation {
+    const NAMES: &'static [&'static str] = &["on_conflict", "expand"];
+}
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<NewRecord>,
     PathParts(object): PathParts<String>,
-    query: QueryPairs,
+    OnlyParameters(query, ..): OnlyParameters<OfCreation>,
     JsonMembers(values): JsonMembers,
 ) -> Result<Response, ApiError> {
-    query.only(&["on_conflict", "expand"])?;
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
     let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
     let Some(target) = query.get("on_conflict") else {

@@ -15,18 +15,24 @@ use crate::answer::render;
 use crate::openapi::operation::{Paths, data_with_warnings};
 use crate::request::admission::{Granted, OneRecord, Update};
 use crate::request::body::JsonMembers;
-use crate::request::extract::{PathParts, QueryPairs};
+use crate::request::extract::{OnlyParameters, Parameters, PathParts};
 use crate::request::precondition::IfMatch;
+
+/// The parameters of a change of a record.
+pub(crate) struct OfUpdate;
+
+impl Parameters for OfUpdate {
+    const NAMES: &'static [&'static str] = &["expand"];
+}
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<OneRecord<Update>>,
     PathParts((object, id)): PathParts<(String, String)>,
-    query: QueryPairs,
+    OnlyParameters(query, ..): OnlyParameters<OfUpdate>,
     IfMatch(condition): IfMatch,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {
-    query.only(&["expand"])?;
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
     let Some(updated) = state.app.update(&caller, &object, &id, changes, condition).await? else {
         return Err(Error::not_found("record").into());
