@@ -33,6 +33,13 @@ pub(crate) struct Kept {
     place: SchemaPlace,
 }
 
+impl Kept {
+    /// Whether the place is empty and somebody has it to build the schema there. After a failed build nobody has it.
+    fn is_being_built(&self) -> bool {
+        self.place.get().is_none() && Arc::strong_count(&self.place) > 1
+    }
+}
+
 /// All kept schemas: see the description of this module.
 pub(crate) struct KeptSchemas {
     size_max: usize,
@@ -68,14 +75,19 @@ impl KeptSchemas {
         Some(place)
     }
 
-    /// The place of a view's schema. The schemas that were used longest ago make room for it.
+    /// The place of a view's schema. The schemas that were used longest ago make room for it, but none that is still being built,
+    /// because its work would be lost. If those leave too little room, the place is not kept.
     pub(crate) fn make_room(&mut self, view: &Arc<View>) -> SchemaPlace {
         loop {
             if let Some(place) = self.place(view) {
                 return place;
             }
-            // There was no room, so another schema is kept.
-            self.dropped.push(self.kept.remove(0));
+            let being_built: usize = self.kept.iter().filter(|kept| kept.is_being_built()).map(|kept| kept.size).sum();
+            let oldest = self.kept.iter().position(|kept| !kept.is_being_built());
+            match oldest.filter(|_| being_built == 0 || being_built + view.schema_size() <= self.size_max) {
+                Some(index) => self.dropped.push(self.kept.remove(index)),
+                None => return SchemaPlace::default(),
+            }
         }
     }
 
@@ -171,6 +183,32 @@ mod tests {
         assert_eq!((schemas.kept.len(), schemas.dropped.len()), (1, 1));
         // Whoever has the place of a schema that was dropped still uses it.
         assert!(place.get().is_some() && shows(&place, &views[0], 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_is_being_built_is_not_dropped() {
+        let registry = registry(4, 3);
+        let views: Vec<Arc<View>> = (1..=4).map(|object| view(&registry, object..=object)).collect();
+        let size = views[0].schema_size();
+        let mut schemas = KeptSchemas { size_max: 2 * size, ..KeptSchemas::default() };
+        let first = schemas.make_room(&views[0]);
+        assert!(shows(&schemas.make_room(&views[1]), &views[1], 2).await);
+        // The first schema is the one that was used longest ago, but it is not yet built. So the second one goes.
+        let third = schemas.make_room(&views[2]);
+        assert_eq!((schemas.kept.len(), schemas.take_dropped().len()), (2, 1));
+        // Two schemas are being built now, so the fourth one is not kept.
+        let fourth = schemas.make_room(&views[3]);
+        assert!(shows(&fourth, &views[3], 4).await && schemas.place(&views[3]).is_none());
+        assert_eq!((schemas.kept.len(), schemas.take_dropped().len()), (2, 0));
+        // When the first schema is built, it can go. The third one stays although nobody builds it now: it was used later.
+        assert!(shows(&first, &views[0], 1).await);
+        drop(third);
+        assert!(shows(&schemas.make_room(&views[3]), &views[3], 4).await);
+        assert!(schemas.place(&views[0]).is_none() && schemas.place(&views[2]).is_some());
+        // A place that nobody builds can go as well.
+        assert!(shows(&schemas.make_room(&views[3]), &views[3], 4).await);
+        schemas.make_room(&views[0]);
+        assert!(schemas.place(&views[2]).is_none() && schemas.place(&views[3]).is_some());
     }
 
     #[tokio::test]
