@@ -1,4 +1,5 @@
-//! The complete schemas in memory. Their sizes together have a bound, because the schema of many objects takes much memory.
+//! The complete schemas in memory. Their sizes together have a bound, because the schema of many objects takes much memory. Only
+//! a single schema may exceed it, and is kept alone then.
 
 use std::sync::{Arc, Weak};
 
@@ -10,8 +11,12 @@ use crate::view::View;
 use crate::view::schema::build_whole;
 
 /// The maximum size of all kept schemas together, as [`View::schema_size`] counts it. One of these units takes 1.1 to 1.5 KiB
-/// (bench/results/surfaces.md and bench/results/policies.md), so all schemas take less than 200 MiB. That is enough for two
-/// schemas of 500 objects with ten fields each, and for those of a hundred roles with four objects of 25 fields each.
+/// (bench/results/surfaces.md and bench/results/policies.md), so schemas within this bound take less than 200 MiB.
+///
+/// There is room for two schemas of 400 objects with ten fields and a few relations each. One of the two is that of the callers
+/// who may see everything, because it is built first after each change. There is also room for 64 schemas of four objects with 25
+/// fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields is above
+/// the bound.
 const SIZE_MAX: usize = 128 * 1024;
 
 /// The place of one schema. It is empty until the schema is built. Whoever has the place can use the schema, even if it is no

@@ -105,7 +105,7 @@ impl Views {
     }
 
     /// The complete schema of a view. If it is not kept, this builds it, and drops the schemas that were used longest ago if
-    /// there is no room.
+    /// there is no room. Up to two introspections at a time call this: each can have a schema that is not kept.
     ///
     /// # Errors
     /// `internal`.
