@@ -15,7 +15,7 @@ use crate::view::schema::build_whole;
 ///
 /// There is room for two schemas of 400 objects with ten fields and a few relations each. One of the two is that of the callers
 /// who may see everything, because it is built first after each change. There is also room for 64 schemas of four objects with 25
-/// fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields is above
+/// fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields exceeds
 /// the bound.
 const SIZE_MAX: usize = 128 * 1024;
 
@@ -116,6 +116,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::view::schema::{ValidateOnly, build};
 
     /// The objects `sheet1`, `sheet2` and so on. Half of the fields are numbers.
     fn registry(objects: i64, fields: u32) -> Arc<Registry> {
@@ -214,6 +215,23 @@ mod tests {
         assert!(shows(&schemas.make_room(&views[3]), &views[3], 4).await);
         schemas.make_room(&views[0]);
         assert!(schemas.place(&views[2]).is_none() && schemas.place(&views[3]).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_document_that_introspects_is_valid_for_a_schema_without_objects() {
+        let view = view(&registry(2, 3), 1..=2);
+        let schema = build(&view, &|_| false).expect("a schema");
+        let query = "query Q($name: String!) {
+            __schema { queryType { name } types { ...T } directives { name locations args { name type { ...T } defaultValue } } }
+            __type(name: $name) { ...T }
+        }
+        fragment T on __Type {
+            kind name fields(includeDeprecated: true) { name } enumValues { name } inputFields { name } possibleTypes { name }
+        }";
+        let valid = schema.execute(Request::new(query).data(ValidateOnly)).await;
+        assert!(valid.errors.is_empty(), "{:?}", valid.errors);
+        let invalid = schema.execute(Request::new("{ __schema { nothing } __type { name } }").data(ValidateOnly)).await;
+        assert_eq!(invalid.errors.len(), 2, "{:?}", invalid.errors);
     }
 
     #[tokio::test]
