@@ -343,7 +343,6 @@ mod tests {
                 is_parsed = true;
                 // The count with expanded fragments must end, even if fragments spread each other.
                 let _ = limits::check(&document);
-                assert!(!limits::introspects(&document) || text.contains("__"), "{text}");
             }
             let _ = GraphqlRequest::from_json(&text);
             let _ = GraphqlRequest::from_parameters(&text);

@@ -50,19 +50,6 @@ pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     }
 }
 
-/// Whether a document introspects the schema.
-pub(crate) fn introspects(document: &ExecutableDocument) -> bool {
-    fn asks(set: &SelectionSet) -> bool {
-        set.items.iter().any(|item| match &item.node {
-            Selection::Field(field) => is_introspection(&field.node),
-            Selection::InlineFragment(fragment) => asks(&fragment.node.selection_set.node),
-            Selection::FragmentSpread(_) => false,
-        })
-    }
-    document.operations.iter().any(|(_, operation)| asks(&operation.node.selection_set.node))
-        || document.fragments.values().any(|fragment| asks(&fragment.node.selection_set.node))
-}
-
 fn is_introspection(field: &Field) -> bool {
     matches!(field.name.node.as_str(), "__schema" | "__type")
 }

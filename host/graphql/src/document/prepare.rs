@@ -170,8 +170,10 @@ fn root_fields<'d>(
     }
 }
 
-/// Validates a document against the view's schema. If that schema is not kept, it uses a schema of only the objects that the
-/// document names, so that a request does not wait for the other objects. Introspection waits for the complete schema.
+/// Validates a document against the view's schema. If that schema is not ready, it uses a schema of only the objects that the
+/// document names, so that a request does not wait for the other objects. This also holds for introspection, because every schema
+/// has `__schema` and `__type` with all their types. Only the answer needs the complete schema, and waits for it with a permit of
+/// its own.
 async fn validate(
     views: &Views,
     view: &Arc<View>,
@@ -179,11 +181,7 @@ async fn validate(
     document: &Arc<ExecutableDocument>,
 ) -> Result<(), Vec<GraphqlError>> {
     let fail = |error: Error| vec![GraphqlError::from(error)];
-    let ready = match limits::introspects(document) {
-        true => Some(views.whole_schema(view).await.map_err(fail)?),
-        false => views.ready_schema(view),
-    };
-    let schema = match ready {
+    let schema = match views.ready_schema(view) {
         Some(schema) => schema,
         None => {
             let named = named_objects(view, document);

@@ -1,4 +1,5 @@
-//! The complete schemas in memory. Their sizes together have a bound, because the schema of many objects takes much memory.
+//! The complete schemas in memory. Their sizes together have a bound, because the schema of many objects takes much memory. Only
+//! a single schema may exceed it, and is kept alone then.
 
 use std::sync::{Arc, Weak};
 
@@ -10,8 +11,12 @@ use crate::view::View;
 use crate::view::schema::build_whole;
 
 /// The maximum size of all kept schemas together, as [`View::schema_size`] counts it. One of these units takes 1.1 to 1.5 KiB
-/// (bench/results/surfaces.md and bench/results/policies.md), so all schemas take less than 200 MiB. That is enough for two
-/// schemas of 500 objects with ten fields each, and for those of a hundred roles with four objects of 25 fields each.
+/// (bench/results/surfaces.md and bench/results/policies.md), so schemas within this bound take less than 200 MiB.
+///
+/// There is room for two schemas of 400 objects with ten fields and a few relations each. One of the two is that of the callers
+/// who may see everything, because it is built first after each change. There is also room for 64 schemas of four objects with 25
+/// fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields exceeds
+/// the bound.
 const SIZE_MAX: usize = 128 * 1024;
 
 /// The place of one schema. It is empty until the schema is built. Whoever has the place can use the schema, even if it is no
@@ -31,6 +36,13 @@ pub(crate) struct Kept {
     view: Weak<View>,
     size: usize,
     place: SchemaPlace,
+}
+
+impl Kept {
+    /// Whether the place is empty and somebody has it to build the schema there. After a failed build nobody has it.
+    fn is_being_built(&self) -> bool {
+        self.place.get().is_none() && Arc::strong_count(&self.place) > 1
+    }
 }
 
 /// All kept schemas: see the description of this module.
@@ -68,14 +80,19 @@ impl KeptSchemas {
         Some(place)
     }
 
-    /// The place of a view's schema. The schemas that were used longest ago make room for it.
+    /// The place of a view's schema. The schemas that were used longest ago make room for it, but none that is still being built,
+    /// because its work would be lost. If those leave too little room, the place is not kept.
     pub(crate) fn make_room(&mut self, view: &Arc<View>) -> SchemaPlace {
         loop {
             if let Some(place) = self.place(view) {
                 return place;
             }
-            // There was no room, so another schema is kept.
-            self.dropped.push(self.kept.remove(0));
+            let being_built: usize = self.kept.iter().filter(|kept| kept.is_being_built()).map(|kept| kept.size).sum();
+            let oldest = self.kept.iter().position(|kept| !kept.is_being_built());
+            match oldest.filter(|_| being_built == 0 || being_built + view.schema_size() <= self.size_max) {
+                Some(index) => self.dropped.push(self.kept.remove(index)),
+                None => return SchemaPlace::default(),
+            }
         }
     }
 
@@ -99,6 +116,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::view::schema::{ValidateOnly, build};
 
     /// The objects `sheet1`, `sheet2` and so on. Half of the fields are numbers.
     fn registry(objects: i64, fields: u32) -> Arc<Registry> {
@@ -171,6 +189,49 @@ mod tests {
         assert_eq!((schemas.kept.len(), schemas.dropped.len()), (1, 1));
         // Whoever has the place of a schema that was dropped still uses it.
         assert!(place.get().is_some() && shows(&place, &views[0], 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_is_being_built_is_not_dropped() {
+        let registry = registry(4, 3);
+        let views: Vec<Arc<View>> = (1..=4).map(|object| view(&registry, object..=object)).collect();
+        let size = views[0].schema_size();
+        let mut schemas = KeptSchemas { size_max: 2 * size, ..KeptSchemas::default() };
+        let first = schemas.make_room(&views[0]);
+        assert!(shows(&schemas.make_room(&views[1]), &views[1], 2).await);
+        // The first schema is the one that was used longest ago, but it is not yet built. So the second one goes.
+        let third = schemas.make_room(&views[2]);
+        assert_eq!((schemas.kept.len(), schemas.take_dropped().len()), (2, 1));
+        // Two schemas are being built now, so the fourth one is not kept.
+        let fourth = schemas.make_room(&views[3]);
+        assert!(shows(&fourth, &views[3], 4).await && schemas.place(&views[3]).is_none());
+        assert_eq!((schemas.kept.len(), schemas.take_dropped().len()), (2, 0));
+        // When the first schema is built, it can go. The third one stays although nobody builds it now: it was used later.
+        assert!(shows(&first, &views[0], 1).await);
+        drop(third);
+        assert!(shows(&schemas.make_room(&views[3]), &views[3], 4).await);
+        assert!(schemas.place(&views[0]).is_none() && schemas.place(&views[2]).is_some());
+        // A place that nobody builds can go as well.
+        assert!(shows(&schemas.make_room(&views[3]), &views[3], 4).await);
+        schemas.make_room(&views[0]);
+        assert!(schemas.place(&views[2]).is_none() && schemas.place(&views[3]).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_document_that_introspects_is_valid_for_a_schema_without_objects() {
+        let view = view(&registry(2, 3), 1..=2);
+        let schema = build(&view, &|_| false).expect("a schema");
+        let query = "query Q($name: String!) {
+            __schema { queryType { name } types { ...T } directives { name locations args { name type { ...T } defaultValue } } }
+            __type(name: $name) { ...T }
+        }
+        fragment T on __Type {
+            kind name fields(includeDeprecated: true) { name } enumValues { name } inputFields { name } possibleTypes { name }
+        }";
+        let valid = schema.execute(Request::new(query).data(ValidateOnly)).await;
+        assert!(valid.errors.is_empty(), "{:?}", valid.errors);
+        let invalid = schema.execute(Request::new("{ __schema { nothing } __type { name } }").data(ValidateOnly)).await;
+        assert_eq!(invalid.errors.len(), 2, "{:?}", invalid.errors);
     }
 
     #[tokio::test]

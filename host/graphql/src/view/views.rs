@@ -105,19 +105,19 @@ impl Views {
     }
 
     /// The complete schema of a view. If it is not kept, this builds it, and drops the schemas that were used longest ago if
-    /// there is no room.
+    /// there is no room. Up to two introspections at a time call this: each can have a schema that is not kept.
     ///
     /// # Errors
     /// `internal`.
     pub(crate) async fn whole_schema(&self, view: &Arc<View>) -> Result<Schema> {
-        let place = self.with_schemas(|schemas| schemas.make_room(view));
+        let place = self.with_schemas(view, |schemas| schemas.make_room(view)).unwrap_or_default();
         schema_at(&place, view).await
     }
 
     /// The complete schema of a view, if it is ready. Otherwise it is built in the background for later requests, but only if
     /// there is room. If callers of many roles took turns and each dropped the schema of another, every request would build one.
     pub(crate) fn ready_schema(&self, view: &Arc<View>) -> Option<Schema> {
-        let place = self.with_schemas(|schemas| schemas.place(view))?;
+        let place = self.with_schemas(view, |schemas| schemas.place(view)).flatten()?;
         let ready = place.get().cloned();
         if ready.is_none() {
             let view = Arc::clone(view);
@@ -130,15 +130,54 @@ impl Views {
         ready
     }
 
-    fn with_schemas<T>(&self, act: impl FnOnce(&mut KeptSchemas) -> T) -> T {
+    /// `None` if no schema of the view's version is kept: see [`Known::schemas_of`].
+    fn with_schemas<T>(&self, view: &View, act: impl FnOnce(&mut KeptSchemas) -> T) -> Option<T> {
         let mut known = self.known.lock();
-        let result = act(&mut known.schemas);
-        let dropped = known.schemas.take_dropped();
+        let schemas = known.schemas_of(view)?;
+        let result = act(schemas);
+        let dropped = schemas.take_dropped();
         drop(known);
         if !dropped.is_empty() {
             tokio::task::spawn_blocking(move || drop(dropped));
         }
-        result
+        Some(result)
+    }
+
+    /// The callers whose schemas are built after a change.
+    fn callers_to_build(&self) -> Vec<Caller> {
+        let mut callers: Vec<Caller> = {
+            let known = self.known.lock();
+            known.views.iter().map(|(_, caller)| caller).chain(&known.before).rev().cloned().collect()
+        };
+        callers.truncate(REBUILT_MAX - 1);
+        // The view of callers who may see everything comes first, because usually an admin sends the first request.
+        callers.insert(0, Caller::system());
+        callers
+    }
+
+    /// Builds the schemas of these callers for which there is room. Returns `false` if it stopped because the version changed.
+    async fn build_for(&self, callers: &[Caller]) -> bool {
+        let version = self.app.catalogue_version();
+        for caller in callers {
+            let view = self.of(caller);
+            self.free_retired().await;
+            if self.app.catalogue_version() != version {
+                return false;
+            }
+            let Some(place) = self.with_schemas(&view, |schemas| schemas.place(&view)).flatten() else { continue };
+            if let Err(error) = schema_at(&place, &view).await {
+                blockbase_app::log_cause(&error);
+            }
+        }
+        true
+    }
+
+    /// Frees the previous views, so that their schemas take no memory beside the new ones.
+    async fn free_retired(&self) {
+        let retired = std::mem::take(&mut self.known.lock().retired);
+        if !retired.is_empty() {
+            let _ = tokio::task::spawn_blocking(move || drop(retired)).await;
+        }
     }
 }
 
@@ -158,6 +197,13 @@ impl Known {
             self.before = before;
         }
         version == self.version
+    }
+
+    /// The kept schemas, if they are those of a view's version. The view of a running request can be older. Its schema would take
+    /// the room of schemas that are still of use.
+    fn schemas_of(&mut self, view: &View) -> Option<&mut KeptSchemas> {
+        let is_current = self.version == (view.registry.version, view.blocks_version);
+        is_current.then_some(&mut self.schemas)
     }
 
     /// The kept view that shows the same things as `view`. If there is no such view, `view` is kept.
@@ -180,27 +226,40 @@ impl Known {
 async fn follow(views: Weak<Views>, app: Arc<App>) {
     let mut changes = app.watch_catalogue();
     drop(app);
+    let mut callers = Vec::new();
     loop {
         let Some(here) = views.upgrade() else { return };
-        let mut used: Vec<Caller> = {
-            let known = here.known.lock();
-            known.views.iter().map(|(_, caller)| caller).chain(&known.before).rev().cloned().collect()
-        };
-        used.truncate(REBUILT_MAX - 1);
-        // The view of callers who may see everything comes first, because usually an admin sends the first request.
-        used.insert(0, Caller::system());
-        for caller in used {
-            let view = here.of(&caller);
-            let Some(place) = here.with_schemas(|schemas| schemas.place(&view)) else { continue };
-            if let Err(error) = schema_at(&place, &view).await {
-                blockbase_app::log_cause(&error);
-            }
+        // After an early stop these are the same callers again. The version before had the views of only some of them.
+        if callers.is_empty() {
+            callers = here.callers_to_build();
         }
-        let retired = std::mem::take(&mut here.known.lock().retired);
-        tokio::task::spawn_blocking(move || drop(retired));
+        if here.build_for(&callers).await {
+            callers.clear();
+        }
         drop(here);
         if changes.changed().await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::Visible;
+    use blockbase_app::schema::Registry;
+
+    use super::*;
+
+    #[test]
+    fn a_view_of_an_older_version_takes_no_room_of_the_current_ones() {
+        let view = |version: i64| {
+            let registry = Registry::new(version, Vec::new(), Vec::new()).expect("a registry");
+            View::new(Visible::whole(Arc::new(registry), 1, Vec::new()), true)
+        };
+        let (older, newer) = (view(1), view(2));
+        let mut known = Known::default();
+        assert!(known.move_to((1, 1)) && known.schemas_of(&older).is_some());
+        assert!(known.move_to((2, 1)) && !known.move_to((1, 1)));
+        assert!(known.schemas_of(&older).is_none() && known.schemas_of(&newer).is_some());
     }
 }
