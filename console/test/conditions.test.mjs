@@ -279,7 +279,7 @@ test("a filter of the address that cannot be read is not left out", () => {
   assert.equal(readRecordsSearch({ filter: long }).filter, long);
   assert.equal(unread({ where: `{"title":"${"x".repeat(48_000)}"}` }), "long");
   assert.equal(unread({ group: "status", having: JSON.stringify([["status", "in", ids(1_100)]]) }), "long");
-  for (const filter of ["[[", "{}", null, 5, true, ["[]", "[]"], '[["title"]]', '[["title","near","x"]]', '[["title","eq"]]', '[["title","eq",5]]', '[["title","in",["a",1]]]', '[["title","eq","x"],3]']) {
+  for (const filter of ["[[", "{}", null, 5, true, ["[]", "[]"], '[["title"]]', '[["title","near","x"]]', '[["title","eq"]]', '[["title","eq",5]]', '[["title","in",["a",1]]]', '[["title","in","a"]]', '[["title","nin"]]', '[["title","eq",["a"]]]', '[["title","eq","x"],3]']) {
     assert.equal(unread({ filter }), "damaged", String(filter));
     assert.equal(unread({ group: "status", having: filter }), "damaged", String(filter));
     // Without a field to group by, there is no grouping.
@@ -292,6 +292,30 @@ test("a filter of the address that cannot be read is not left out", () => {
     assert.equal(views.viewOf(search, saved).unread, undefined);
     assert.deepEqual(list.filterParameters({ ...VIEW, where: views.viewOf(search, saved).view.where }, task), [["where", String(where)]]);
   }
+});
+
+test("a search of any length is read, and the server refuses one that is too long", () => {
+  const saved = views.readViews({});
+  const q = "x".repeat(5_000);
+  const search = readRecordsSearch({ q });
+  assert.equal(search.q, q);
+  const { view, unread } = views.viewOf(search, saved);
+  assert.equal(unread, undefined);
+  assert.deepEqual(list.filterParameters(view, task), [["search", q]]);
+  assert.equal(readRecordsSearch({ q: 12 }).q, "12");
+  assert.equal(readRecordsSearch({ q: "" }).q, undefined);
+});
+
+test("nothing is done with all records if a condition is not sent", () => {
+  const withheld = (...conditions) => list.withheld({ ...VIEW, conditions }, task);
+  assert.equal(withheld(), undefined);
+  assert.equal(withheld(plain("eq", ""), plain("in", ["a"]), plain("is_null", null)), undefined);
+  for (const broken of [plain("gt", "100", "salary"), plain("in", [], "status"), plain("nin", []), plain("eq", "", "amount"), plain("ilike", "")]) {
+    assert.equal(withheld(broken), list.NOT_SENT, JSON.stringify(broken));
+    assert.equal(withheld(plain("eq", "a"), broken), list.NOT_SENT, JSON.stringify(broken));
+  }
+  const where = '{"where":"there"}';
+  assert.deepEqual([of("lookup"), task].map((shape) => list.withheld({ ...VIEW, where }, shape)), [list.ONLY_FOR_LIST, undefined]);
 });
 
 test("a view as a role reads by a body, and changes nothing", async () => {
