@@ -306,6 +306,65 @@ test("a search of any length is read, and the server refuses one that is too lon
   assert.equal(readRecordsSearch({ q: "" }).q, undefined);
 });
 
+test("a saved view with conditions that cannot be read is not shown as all records", () => {
+  const stored = (view) => ({ views: [{ name: "mine", ...view }] });
+  const at = (view, search = {}) => views.viewOf({ view: "mine", ...search }, views.readViews(stored(view)));
+  const groups = { group: "status", having: "[[" };
+  for (const view of [{ filter: "[[" }, { filter: [["status", "near", "x"]] }, { filter: [["status", "in", "open"]] }, { filter: [["status", "eq", "open"], 3] }, { filter: {} }, { where: { status: "open" } }, { where: 5, filter: [["status", "eq", "open"]] }, { groups }, { groups: { group: "status", having: [] } }]) {
+    assert.equal(at(view).unread, "saved", JSON.stringify(view));
+    // They are stored again as they are, also if the person changes another part of the view.
+    const [printed] = views.printViews(views.readViews(stored({ ...view, size: 25 }))).views;
+    assert.deepEqual(printed, { name: "mine", size: 25, ...view });
+    // The button of the message opens the view without them. Later changes keep it so.
+    const saved = views.readViews(stored(view));
+    const left = views.withoutFilter({ view: "mine" }, saved);
+    assert.equal(views.viewOf(left, saved).unread, undefined);
+    const sorted = views.changedSearch(left, { sort: [{ id: "title", descending: false }] }, saved);
+    const shown = views.viewOf(sorted, saved);
+    assert.deepEqual([shown.unread, shown.view.conditions, shown.view.where, shown.view.unread], [undefined, [], "", undefined]);
+    const mended = views.readViews(views.printViews({ ...saved, views: [{ ...shown.view, name: "mine" }] }));
+    assert.equal(views.viewOf({ view: "mine" }, mended).unread, undefined);
+  }
+  for (const view of [{}, { filter: null, where: null, q: null }, { filter: [["status", "eq", "open"], ["gone", "eq", ""]], where: "{", groups: { group: "status", having: '[["count","gt","1"]]' } }, { groups: { group: 7, having: "[[" } }]) assert.equal(at(view).unread, undefined, JSON.stringify(view));
+  // The address replaces the filter, or the grouping.
+  assert.equal(at({ filter: "[[" }, { filter: '[["status","eq","open"]]' }).unread, undefined);
+  assert.equal(at({ filter: "[[" }, { group: "status" }).unread, "saved");
+  assert.equal(at({ groups }, { group: "-" }).unread, undefined);
+  // A search is searched for, whatever it is.
+  assert.equal(at({ q: 5 }).view.search, "5");
+});
+
+test("one condition after the other can be taken away from a large saved view", () => {
+  const conditions = [plain("in", ids(600)), plain("nin", ids(600)), plain("eq", "open", "status")];
+  const saved = views.readViews({ views: [{ name: "large", filter: conditions.map(({ field, operator, value }) => [field, operator, value]) }] });
+  const changed = (now, part) => views.changedSearch({ view: "large", ...now }, part, saved);
+  const fewer = changed({}, { conditions: conditions.slice(0, 2) });
+  assert.ok(views.hasRoom(fewer, saved));
+  assert.equal(views.viewOf(fewer, saved).unread, undefined);
+  assert.deepEqual(views.viewOf(fewer, saved).view.conditions, conditions.slice(0, 2));
+  // A search, an order and a grouping beside it are as good.
+  const beside = changed(fewer, { search: "moon", sort: [{ id: "title", descending: true }] });
+  assert.ok(views.hasRoom(beside, saved));
+  assert.equal(views.viewOf(beside, saved).unread, undefined);
+  assert.ok(views.hasRoom(changed(beside, { conditions: conditions.slice(0, 1) }), saved));
+  assert.equal(views.hasRoom(changed({}, { conditions: [...conditions, plain("eq", "x")] }), saved), false);
+  // Without the view, the address has no room for it.
+  assert.equal(views.hasRoom({ ...fewer, view: "-" }, saved), false);
+});
+
+test("one limit applies to the filter, the conditions on groups and the search together", () => {
+  const saved = views.readViews({});
+  const third = "x".repeat(17_000);
+  const all = { filter: JSON.stringify([["title", "eq", third]]), where: `{"title":"${third}"}`, group: "status", having: JSON.stringify([["status", "eq", third]]), q: third };
+  const unread = (...names) => views.viewOf(readRecordsSearch({ ...all, ...Object.fromEntries(names.map((name) => [name, undefined])) }), saved).unread;
+  assert.equal(unread(), "long");
+  for (const name of ["filter", "where", "having", "q"]) assert.equal(unread(name), "long", name);
+  for (const names of [["filter", "where"], ["having", "q"], ["where", "q"]]) assert.equal(unread(...names), undefined, names.join());
+  const without = (search) => views.withoutFilter(search, saved);
+  assert.deepEqual(JSON.parse(JSON.stringify(without(all))), { group: "status", q: third });
+  assert.equal(without({ q: "x".repeat(50_000) }).q, undefined);
+});
+
 test("nothing is done with all records if a condition is not sent", () => {
   const withheld = (...conditions) => list.withheld({ ...VIEW, conditions }, task);
   assert.equal(withheld(), undefined);
