@@ -493,6 +493,9 @@ test("variables are values of tests where they are asked for, and parts that are
   const inWords = (json) => words.textOf(words.wordsOfAll(withVariables(json), "and", { shape: task, of, titleOf: () => undefined }));
   assert.equal(inWords({ title: "$user.id", due: { lt: "$now" } }), "title is the caller's id and due is before the present moment");
   assert.equal(inWords({ title: { in: "$user.roles" } }), "title is any of the caller's roles");
+  // A value with the same text has quotes.
+  assert.equal(inWords({ due: { lt: "$now" }, title: "the present moment" }), 'due is before the present moment and title is "the present moment"');
+  assert.equal(inWords({ title: { in: ["today", "todays", "the caller's roles"] } }), `title is any of "today", todays, "the caller's roles"`);
   assert.ok(withVariables({ title: "$user.id", status: { in: "$user.roles" } }).every((part) => sendable.isComplete(part, task, of)));
   // No plain condition has a variable.
   assert.equal(tree.filterOf(withVariables({ title: "$user.id" }), task, of).where, '{"title":"$user.id"}');
