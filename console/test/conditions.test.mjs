@@ -279,7 +279,7 @@ test("a filter of the address that cannot be read is not left out", () => {
   assert.equal(readRecordsSearch({ filter: long }).filter, long);
   assert.equal(unread({ where: `{"title":"${"x".repeat(48_000)}"}` }), "long");
   assert.equal(unread({ group: "status", having: JSON.stringify([["status", "in", ids(1_100)]]) }), "long");
-  for (const filter of ["[[", "{}", null, 5, true, ["[]", "[]"], '[["title"]]', '[["title","near","x"]]', '[["title","eq"]]', '[["title","eq",5]]', '[["title","in",["a",1]]]', '[["title","eq","x"],3]']) {
+  for (const filter of ["[[", "{}", null, 5, true, ["[]", "[]"], '[["title"]]', '[["title","near","x"]]', '[["title","eq"]]', '[["title","eq",5]]', '[["title","in",["a",1]]]', '[["title","in","a"]]', '[["title","nin"]]', '[["title","eq",["a"]]]', '[["title","eq","x"],3]']) {
     assert.equal(unread({ filter }), "damaged", String(filter));
     assert.equal(unread({ group: "status", having: filter }), "damaged", String(filter));
     // Without a field to group by, there is no grouping.
@@ -292,6 +292,89 @@ test("a filter of the address that cannot be read is not left out", () => {
     assert.equal(views.viewOf(search, saved).unread, undefined);
     assert.deepEqual(list.filterParameters({ ...VIEW, where: views.viewOf(search, saved).view.where }, task), [["where", String(where)]]);
   }
+});
+
+test("a search of any length is read, and the server refuses one that is too long", () => {
+  const saved = views.readViews({});
+  const q = "x".repeat(5_000);
+  const search = readRecordsSearch({ q });
+  assert.equal(search.q, q);
+  const { view, unread } = views.viewOf(search, saved);
+  assert.equal(unread, undefined);
+  assert.deepEqual(list.filterParameters(view, task), [["search", q]]);
+  assert.equal(readRecordsSearch({ q: 12 }).q, "12");
+  assert.equal(readRecordsSearch({ q: "" }).q, undefined);
+});
+
+test("a saved view with conditions that cannot be read is not shown as all records", () => {
+  const stored = (view) => ({ views: [{ name: "mine", ...view }] });
+  const at = (view, search = {}) => views.viewOf({ view: "mine", ...search }, views.readViews(stored(view)));
+  const groups = { group: "status", having: "[[" };
+  for (const view of [{ filter: "[[" }, { filter: [["status", "near", "x"]] }, { filter: [["status", "in", "open"]] }, { filter: [["status", "eq", "open"], 3] }, { filter: {} }, { where: { status: "open" } }, { where: 5, filter: [["status", "eq", "open"]] }, { groups }, { groups: { group: "status", having: [] } }]) {
+    assert.equal(at(view).unread, "saved", JSON.stringify(view));
+    // They are stored again as they are, also if the person changes another part of the view.
+    const [printed] = views.printViews(views.readViews(stored({ ...view, size: 25 }))).views;
+    assert.deepEqual(printed, { name: "mine", size: 25, ...view });
+    // The button of the message opens the view without them. Later changes keep it so.
+    const saved = views.readViews(stored(view));
+    const left = views.withoutFilter({ view: "mine" }, saved);
+    assert.equal(views.viewOf(left, saved).unread, undefined);
+    const sorted = views.changedSearch(left, { sort: [{ id: "title", descending: false }] }, saved);
+    const shown = views.viewOf(sorted, saved);
+    assert.deepEqual([shown.unread, shown.view.conditions, shown.view.where, shown.view.unread], [undefined, [], "", undefined]);
+    const mended = views.readViews(views.printViews({ ...saved, views: [{ ...shown.view, name: "mine" }] }));
+    assert.equal(views.viewOf({ view: "mine" }, mended).unread, undefined);
+  }
+  for (const view of [{}, { filter: null, where: null, q: null }, { filter: [["status", "eq", "open"], ["gone", "eq", ""]], where: "{", groups: { group: "status", having: '[["count","gt","1"]]' } }, { groups: { group: 7, having: "[[" } }]) assert.equal(at(view).unread, undefined, JSON.stringify(view));
+  // The address replaces the filter, or the grouping.
+  assert.equal(at({ filter: "[[" }, { filter: '[["status","eq","open"]]' }).unread, undefined);
+  assert.equal(at({ filter: "[[" }, { group: "status" }).unread, "saved");
+  assert.equal(at({ groups }, { group: "-" }).unread, undefined);
+  // A search is searched for, whatever it is.
+  assert.equal(at({ q: 5 }).view.search, "5");
+});
+
+test("one condition after the other can be taken away from a large saved view", () => {
+  const conditions = [plain("in", ids(600)), plain("nin", ids(600)), plain("eq", "open", "status")];
+  const saved = views.readViews({ views: [{ name: "large", filter: conditions.map(({ field, operator, value }) => [field, operator, value]) }] });
+  const changed = (now, part) => views.changedSearch({ view: "large", ...now }, part, saved);
+  const fewer = changed({}, { conditions: conditions.slice(0, 2) });
+  assert.ok(views.hasRoom(fewer, saved));
+  assert.equal(views.viewOf(fewer, saved).unread, undefined);
+  assert.deepEqual(views.viewOf(fewer, saved).view.conditions, conditions.slice(0, 2));
+  // A search, an order and a grouping beside it are as good.
+  const beside = changed(fewer, { search: "moon", sort: [{ id: "title", descending: true }] });
+  assert.ok(views.hasRoom(beside, saved));
+  assert.equal(views.viewOf(beside, saved).unread, undefined);
+  assert.ok(views.hasRoom(changed(beside, { conditions: conditions.slice(0, 1) }), saved));
+  assert.equal(views.hasRoom(changed({}, { conditions: [...conditions, plain("eq", "x")] }), saved), false);
+  // Without the view, the address has no room for it.
+  assert.equal(views.hasRoom({ ...fewer, view: "-" }, saved), false);
+});
+
+test("one limit applies to the filter, the conditions on groups and the search together", () => {
+  const saved = views.readViews({});
+  const third = "x".repeat(17_000);
+  const all = { filter: JSON.stringify([["title", "eq", third]]), where: `{"title":"${third}"}`, group: "status", having: JSON.stringify([["status", "eq", third]]), q: third };
+  const unread = (...names) => views.viewOf(readRecordsSearch({ ...all, ...Object.fromEntries(names.map((name) => [name, undefined])) }), saved).unread;
+  assert.equal(unread(), "long");
+  for (const name of ["filter", "where", "having", "q"]) assert.equal(unread(name), "long", name);
+  for (const names of [["filter", "where"], ["having", "q"], ["where", "q"]]) assert.equal(unread(...names), undefined, names.join());
+  const without = (search) => views.withoutFilter(search, saved);
+  assert.deepEqual(JSON.parse(JSON.stringify(without(all))), { group: "status", q: third });
+  assert.equal(without({ q: "x".repeat(50_000) }).q, undefined);
+});
+
+test("nothing is done with all records if a condition is not sent", () => {
+  const withheld = (...conditions) => list.withheld({ ...VIEW, conditions }, task);
+  assert.equal(withheld(), undefined);
+  assert.equal(withheld(plain("eq", ""), plain("in", ["a"]), plain("is_null", null)), undefined);
+  for (const broken of [plain("gt", "100", "salary"), plain("in", [], "status"), plain("nin", []), plain("eq", "", "amount"), plain("ilike", "")]) {
+    assert.equal(withheld(broken), list.NOT_SENT, JSON.stringify(broken));
+    assert.equal(withheld(plain("eq", "a"), broken), list.NOT_SENT, JSON.stringify(broken));
+  }
+  const where = '{"where":"there"}';
+  assert.deepEqual([of("lookup"), task].map((shape) => list.withheld({ ...VIEW, where }, shape)), [list.ONLY_FOR_LIST, undefined]);
 });
 
 test("a view as a role reads by a body, and changes nothing", async () => {
@@ -410,6 +493,9 @@ test("variables are values of tests where they are asked for, and parts that are
   const inWords = (json) => words.textOf(words.wordsOfAll(withVariables(json), "and", { shape: task, of, titleOf: () => undefined }));
   assert.equal(inWords({ title: "$user.id", due: { lt: "$now" } }), "title is the caller's id and due is before the present moment");
   assert.equal(inWords({ title: { in: "$user.roles" } }), "title is any of the caller's roles");
+  // A value with the same text has quotes.
+  assert.equal(inWords({ due: { lt: "$now" }, title: "the present moment" }), 'due is before the present moment and title is "the present moment"');
+  assert.equal(inWords({ title: { in: ["today", "todays", "the caller's roles"] } }), `title is any of "today", todays, "the caller's roles"`);
   assert.ok(withVariables({ title: "$user.id", status: { in: "$user.roles" } }).every((part) => sendable.isComplete(part, task, of)));
   // No plain condition has a variable.
   assert.equal(tree.filterOf(withVariables({ title: "$user.id" }), task, of).where, '{"title":"$user.id"}');

@@ -36,7 +36,7 @@ import type { RecordRow } from "../../api/record-paths";
 import { GONE_SOON } from "./bulk/useSelection";
 import { type ShapeOf, filterOf, partsOf, testOf } from "./filters/tree";
 import { useTitles } from "./useTitles";
-import { isNewestFirst, isOnlyForList, listParameters, queryText } from "./list-query";
+import { NOT_SENT, isNewestFirst, listParameters, queryText } from "./list-query";
 import { pageShown } from "./page-shown";
 import { ColumnsPanel } from "./views/ColumnsPanel";
 import { SortPanel } from "./views/SortPanel";
@@ -330,6 +330,8 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   };
 
   const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
+  // The server may have refused the filter, so nothing is offered for the records that match it.
+  const isFailed = rows.error !== null && rows.count === 0;
   const isEmpty = !rows.isLoading && !rows.isStale && rows.error === null && rows.count === 0;
   // The grid cannot scroll to the page in the address unless the rows in front of that page are there too.
   const waiting = !rows.isLoading ? rows.count : startRow === 0 ? PLACEHOLDERS : startRow + PLACEHOLDERS_OF_PAGE;
@@ -348,7 +350,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
             <TransferMenu
               object={object}
               view={[...listParameters(view, shape), ["select", shown.map(({ id }) => id).join()]]}
-              isOnlyForList={isOnlyForList(view, shape)}
+              withheld={isFailed ? "The records could not be loaded." : selection.withheld}
               isImporting={search.import === true}
               onImporting={(isImporting) => void navigate({ search: (now) => ({ ...now, import: isImporting ? true : undefined }), replace: true, resetScroll: false })}
             />
@@ -414,10 +416,11 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     >
       <div className={classes.content} onFocusCapture={loadParts} onPointerDownCapture={loadParts}>
         <MissingView name={missing} />
-        {selection.selected.size > 0 && (
+        {selection.withheld === NOT_SENT && <div className={classes.notice}>{NOT_SENT}</div>}
+        {selection.selected.size > 0 && !isFailed && (
           <SelectionBar selection={selection} shape={shape} total={rows.total} mayUpdate={mayUpdate} mayDelete={mayDelete} onDone={() => grid.current?.focus()} />
         )}
-        {rows.error !== null && rows.count === 0 ? (
+        {isFailed ? (
           <ErrorState error={rows.error} title="The records could not be loaded" onRetry={rows.refetch} />
         ) : (
           <>

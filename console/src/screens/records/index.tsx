@@ -51,6 +51,7 @@ function ObjectRecords({ object }: { object: string }) {
 const UNREAD: Record<Unread, string> = {
   long: "It is too long. Remove it, and filter by fewer values or conditions.",
   damaged: "A part of it is missing or wrong, or another version of the console wrote it. Open the whole address again, or remove the filter.",
+  saved: "A part of it is wrong, or another version of the console or another program wrote it. Remove the filter, and build it again.",
 };
 
 /** The records of the view in the address, or their groups. */
@@ -60,7 +61,7 @@ function RecordsOrGroups(props: Omit<RecordsTableProps, "current">) {
   if (current.unread !== undefined)
     return (
       <Page title={props.shape.label}>
-        <EmptyState title="The filter of this address cannot be read" action={<Button onClick={current.removeFilter}>Remove the filter</Button>}>
+        <EmptyState title={current.unread === "saved" ? "The filter of this view cannot be read" : "The filter of this address cannot be read"} action={<Button onClick={current.removeFilter}>Remove the filter</Button>}>
           {UNREAD[current.unread]}
         </EmptyState>
       </Page>

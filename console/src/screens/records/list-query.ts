@@ -113,6 +113,18 @@ export function isOnlyForList(view: ListView, shape: RecordShape): boolean {
 /** The reason that people read then. */
 export const ONLY_FOR_LIST = "The object has a field called where, so only its list takes this condition.";
 
+/** The reason that people read if a condition of the view cannot be sent. */
+export const NOT_SENT = "A condition has no value, or its field is gone or hidden from you, so the list is not filtered by it. Change or remove it.";
+
+/**
+ * Why nothing may be done with all records that match the view, neither a change nor an export. Undefined if it may. A condition that is not
+ * sent would be left out, and so all records would match.
+ */
+export function withheld(view: ListView, shape: RecordShape): string | undefined {
+  if (sendable(view.conditions, shape).length < view.conditions.length) return NOT_SENT;
+  return isOnlyForList(view, shape) ? ONLY_FOR_LIST : undefined;
+}
+
 /** Whether new rows come first. Without a sort the newest rows come first, but only for persons who may read `created_at`. */
 export function isNewestFirst(sort: SortKey[], shape: RecordShape): boolean {
   const first = sort[0];

@@ -3,8 +3,8 @@ import { type RawSearch, flag, given, oneOf, text, whole } from "../../api/searc
 export const CHARTS = ["bars", "line"] as const;
 
 /**
- * The text of a filter, whatever its length is and whatever it says. Without it, the screen would show all records. `viewOf` decides whether
- * the text can be read.
+ * The text of a filter or a search, whatever its length is and whatever it says. Without it, the screen would show all records. `viewOf`
+ * decides whether the text can be read, and the server refuses a search that is too long.
  */
 const filterText = (raw: unknown): string | undefined => (raw === undefined || raw === "" ? undefined : String(raw));
 
@@ -17,7 +17,7 @@ export function readRecordsSearch(raw: RawSearch) {
     filter: filterText(raw.filter),
     /** A condition as JSON, if the list of conditions cannot express it: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
     where: filterText(raw.where),
-    q: text(raw.q),
+    q: filterText(raw.q),
     /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),
     /**

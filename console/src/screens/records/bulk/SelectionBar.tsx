@@ -3,7 +3,6 @@ import { IconCopy, IconPencil, IconTrash } from "@tabler/icons-react";
 import { NUMBER } from "../../../api/numbers";
 import { useCopy } from "../../../components/Copy";
 import type { RecordShape } from "../columns";
-import { ONLY_FOR_LIST } from "../list-query";
 import classes from "./Bulk.module.css";
 import type { Selection } from "./useSelection";
 
@@ -28,10 +27,10 @@ export function SelectionBar({ selection, total, mayUpdate, mayDelete, onDone }:
       </strong>
       {!isAll && total !== null && total !== undefined && total > count && (
         <>
-          <Button variant="subtle" size="compact-sm" disabled={selection.selectAll === undefined} onClick={selection.selectAll}>
+          <Button variant="subtle" size="compact-sm" disabled={selection.withheld !== undefined} onClick={selection.selectAll}>
             Select all {NUMBER.format(total)} that match
           </Button>
-          {selection.selectAll === undefined && <span>{ONLY_FOR_LIST}</span>}
+          {selection.withheld !== undefined && <span>{selection.withheld}</span>}
         </>
       )}
       {mayUpdate && (

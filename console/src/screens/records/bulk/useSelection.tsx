@@ -10,7 +10,7 @@ import { confirm } from "../../../components/confirm-store";
 import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
 import type { RecordColumn, RecordShape } from "../columns";
-import { type ListView, filterParameters, isOnlyForList, queryText } from "../list-query";
+import { type ListView, filterParameters, queryText, withheld } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
@@ -52,8 +52,9 @@ export interface Selection {
   /** Whether all records that match the view are selected, also those that are not loaded. */
   isAll: boolean;
   select: (selected: Set<string>) => void;
-  /** Undefined if the console cannot collect the records that match. */
-  selectAll: (() => void) | undefined;
+  selectAll: () => void;
+  /** Why nobody can select all records that match. Undefined if a person can. */
+  withheld: string | undefined;
   /** Asks the person for a column and a value. */
   ask: () => void;
   change: (changes: Change[], verb: string) => Promise<void>;
@@ -73,12 +74,14 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
   const job = useJob();
   const rest = useRef<Rest | null>(null);
   const filters = queryText(filterParameters(view, shape));
+  const reason = withheld(view, shape);
   const viewed = useViewAs();
-  // With another filter or other rights, the selected records may no longer be in the view.
+  // With another filter or other rights, the selected records may no longer be in the view. A condition that is not sent changes no
+  // parameter.
   useEffect(() => {
     setSelected(new Set());
     setIsAll(false);
-  }, [filters, viewed]);
+  }, [filters, reason, viewed]);
 
   const select = useCallback((next: Set<string>) => {
     setSelected(next);
@@ -87,6 +90,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
 
   /** The ids of all matching records, streamed from one snapshot. */
   const collect = useCallback(async (): Promise<string[]> => {
+    if (reason !== undefined) throw new Error(reason);
     const ids: string[] = [];
     const { response } = await api.GET("/api/v1/data/{object}/export", { params: { path: { object }, query: `format=ndjson&select=id&${filters}` }, parseAs: "stream" });
     let partial = "";
@@ -103,7 +107,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
       }
       if (done) return ids;
     }
-  }, [object, filters]);
+  }, [object, filters, reason]);
 
   const chosen = useCallback(async (): Promise<string[] | null> => {
     if (!isAll) return [...selected];
@@ -270,7 +274,8 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
     isAll,
     select,
     // An export collects them.
-    selectAll: isOnlyForList(view, shape) ? undefined : () => setIsAll(true),
+    selectAll: () => setIsAll(true),
+    withheld: reason,
     ask: () => setAsking(true),
     change,
     remove,

@@ -35,7 +35,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const built = filterOf(parts, shape, of);
   // A condition that was written as text keeps its JSON, unless plain conditions mean the same.
   const filter: Filter = text !== null && json !== undefined && built.where !== "" ? { conditions: [], where: printJson(json) } : built;
-  const isTooLong = isWhole && !fitsAddress(filter);
+  const isTooLong = isWhole && !fitsAddress(filter, search);
   const words = wordsOfAll(parts, "and", { shape, of, titleOf });
 
   const query = queryText(filterParameters({ ...filter, search, sort: [] }, shape));

@@ -20,13 +20,15 @@ export interface ConditionEditorProps {
   onBuild?: ((part: Part) => void) | undefined;
   /** Returns all parts of the filter, with the given part in the place of the edited one. */
   among: (part: Part) => Part[];
+  /** The search text beside the filter. The address has room for both. */
+  search: string;
   onClose: () => void;
 }
 
-export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, among, onClose }: ConditionEditorProps) {
+export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, among, search, onClose }: ConditionEditorProps) {
   const [draft, setDraft] = useState<Test>(test ?? emptyTest());
   const isWhole = isComplete(draft, shape, of);
-  const isTooLong = isWhole && !fitsAddress(filterOf(among(draft), shape, of));
+  const isTooLong = isWhole && !fitsAddress(filterOf(among(draft), shape, of), search);
   const apply = () => {
     if (isWhole && !isTooLong) onApply(draft);
   };

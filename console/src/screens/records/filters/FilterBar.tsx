@@ -114,6 +114,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
                     onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next), index) : undefined}
                     onClose={() => setOpen(null)}
                     among={(next) => parts.with(index, next)}
+                    search={search}
                   />
                 </Popover.Dropdown>
               </Popover>
@@ -159,6 +160,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
               onBuild={takesBuilder ? (next) => build(goingOn([...parts, next], next)) : undefined}
               onClose={() => onAdding(null)}
               among={(next) => [...parts, next]}
+              search={search}
             />
           )}
         </Popover.Dropdown>

@@ -113,11 +113,15 @@ export function readConditions(text: string | undefined): Condition[] {
   }
 }
 
-/** Whether the text in the URL is a list of conditions, each with a value if it needs one. `readConditions` leaves out everything else. */
+/** Whether the value is a list of conditions, each with a value if it needs one. `conditionsOf` leaves out everything else. */
+export function areConditions(raw: unknown): boolean {
+  return Array.isArray(raw) && raw.every(isCondition);
+}
+
+/** The same for the text in the URL. */
 export function isReadable(text: string): boolean {
   try {
-    const raw: unknown = JSON.parse(text);
-    return Array.isArray(raw) && raw.every(isCondition);
+    return areConditions(JSON.parse(text));
   } catch {
     return false;
   }
@@ -127,7 +131,9 @@ function isCondition(raw: unknown): boolean {
   if (!Array.isArray(raw)) return false;
   const [field, operator, value] = raw as unknown[];
   if (typeof field !== "string" || !NAMES.includes(operator as Operator)) return false;
-  return takesNothing(operator as Operator) || typeof value === "string" || (Array.isArray(value) && value.every((item) => typeof item === "string"));
+  if (takesNothing(operator as Operator)) return true;
+  // An empty list, or an empty text, is readable: the person can fill it in.
+  return takesList(operator as Operator) ? Array.isArray(value) && value.every((item) => typeof item === "string") : typeof value === "string";
 }
 
 export function conditionsOf(raw: unknown): Condition[] {

@@ -56,8 +56,8 @@ export interface Filter {
 }
 
 /**
- * The maximum size of a filter in an address, in bytes as the address encodes it. The server refuses a URL of more than 65,534 bytes before
- * it reads the URL. The rest is for the search, the columns and the order. 1,000 ids fit, and no list of a condition takes more items.
+ * The maximum size of a filter in an address with its search, in bytes as the address encodes them. The server refuses a URL of more than
+ * 65,534 bytes before it reads the URL. The rest is for the columns and the order. 1,000 ids fit, and no list of a condition takes more items.
  * Exports have the filter in their URL too.
  */
 export const FILTER_BYTES_MAX = 48_000;
@@ -65,14 +65,22 @@ export const FILTER_BYTES_MAX = 48_000;
 /** The sentence for a filter that does not fit. */
 export const TOO_LONG = "The filter is too long for an address. Take away values or conditions.";
 
-/** Whether an address can hold the texts of its parameters `filter` and `where`. */
-export function fitsTexts(filter: string, where: string): boolean {
-  return new URLSearchParams({ filter, where }).toString().length <= FILTER_BYTES_MAX;
+/** The parameters of an address that decide which records and groups it shows. One limit applies to all of them together. */
+export type FilterTexts = { [Name in "filter" | "where" | "having" | "q"]?: string | undefined };
+
+/** The size of the parameters, in bytes as the address encodes them. */
+export function bytesOf({ filter = "", where = "", having = "", q = "" }: FilterTexts): number {
+  return new URLSearchParams({ filter, where, having, q }).toString().length;
 }
 
-/** Whether an address can hold the filter. */
-export function fitsAddress({ conditions, where }: Filter): boolean {
-  return fitsTexts(printConditions(conditions) ?? "", where);
+/** Whether an address can hold the parameters. */
+export function fitsTexts(texts: FilterTexts): boolean {
+  return bytesOf(texts) <= FILTER_BYTES_MAX;
+}
+
+/** Whether an address can hold the filter, beside the search if one is given. */
+export function fitsAddress({ conditions, where }: Filter, search?: string): boolean {
+  return fitsTexts({ filter: printConditions(conditions), where, q: search });
 }
 
 export type ShapeOf = (object: string) => RecordShape | undefined;

@@ -28,6 +28,9 @@ const WORDS: Record<Variable, string> = {
 
 export const saidVariable = (variable: Variable): string => WORDS[variable];
 
+/** Whether a sentence says a variable with this text. A value that has the same text needs quotes. */
+export const isSaidVariable = (text: string): boolean => Object.values(WORDS).includes(text);
+
 export function readVariable(value: unknown): Variable | undefined {
   return typeof value === "string" && Object.hasOwn(MEANINGS, value) ? (value as Variable) : undefined;
 }

@@ -4,7 +4,7 @@ import { printJson } from "../../../api/json";
 import type { RecordColumn, RecordShape } from "../columns";
 import { operatorLabel, takesNothing } from "./conditions";
 import { type Group, type Part, type ShapeOf, type Test, columnOf, shapeAt } from "./tree";
-import { saidVariable } from "./variables";
+import { isSaidVariable, saidVariable } from "./variables";
 
 export interface Word {
   text: string;
@@ -44,7 +44,11 @@ export function saidValue(value: Test["value"], column: RecordColumn | undefined
     if (column?.type === "datetime") return toLocal(each).replace("T", " ") || each;
     return (column === undefined ? undefined : titleOf(column, each)) ?? each;
   };
-  const text = Array.isArray(value) ? value.map(one).join(", ") : one(value ?? "");
+  const said = (each: string) => {
+    const words = one(each);
+    return isSaidVariable(words) ? `"${words}"` : words;
+  };
+  const text = Array.isArray(value) ? value.map(said).join(", ") : said(value ?? "");
   return text.length > VALUE_MAX && !isWhole ? `${text.slice(0, VALUE_MAX)}…` : text;
 }
 

@@ -7,7 +7,6 @@ import { USERS } from "../../../api/users-object";
 import { useViewAs } from "../../../api/view-as";
 import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
-import { ONLY_FOR_LIST } from "../list-query";
 import { type ExportFormat, exportView, type View } from "./export";
 
 const ExportDialog = lazy(() => import("./ExportDialog"));
@@ -16,15 +15,15 @@ const ImportDialog = lazy(() => import("./ImportDialog"));
 export interface TransferMenuProps {
   object: string;
   view: View;
-  /** Whether no export has the condition of the view. */
-  isOnlyForList?: boolean;
+  /** Why no export has exactly the records of the view. Undefined if one has. */
+  withheld?: string | undefined;
   /** Whether the import is open, if the address says so. */
   isImporting?: boolean | undefined;
   onImporting?: ((isImporting: boolean) => void) | undefined;
 }
 
 /** The menu to import and export records as files. */
-export function TransferMenu({ object, view, isOnlyForList = false, isImporting, onImporting }: TransferMenuProps) {
+export function TransferMenu({ object, view, withheld, isImporting, onImporting }: TransferMenuProps) {
   const [own, setOwn] = useState(false);
   // A download cannot send the header for the viewed role.
   const isViewing = useViewAs() !== null;
@@ -37,7 +36,7 @@ export function TransferMenu({ object, view, isOnlyForList = false, isImporting,
   const selected = view.find(([name]) => name === "select")?.[1].split(",");
   const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && allows(permissions, reference.target, "read") && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
   const save = (format: ExportFormat) => void exportView(object, view, format).catch((error: unknown) => failed("The records were not exported", error));
-  const isBlocked = !mayRead || isViewing || isOnlyForList;
+  const isBlocked = !mayRead || isViewing || withheld !== undefined;
   const opened = isImporting ?? own;
   const setOpened = (next: boolean) => {
     setOwn(next);
@@ -52,7 +51,7 @@ export function TransferMenu({ object, view, isOnlyForList = false, isImporting,
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Label maw={280}>{isOnlyForList ? ONLY_FOR_LIST : "All rows of this view"}</Menu.Label>
+          <Menu.Label maw={280}>{withheld ?? "All rows of this view"}</Menu.Label>
           <Menu.Item leftSection={<IconDownload size={14} />} disabled={isBlocked} onClick={() => save("csv")}>
             Export as CSV
           </Menu.Item>

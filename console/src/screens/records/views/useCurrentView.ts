@@ -2,9 +2,9 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { failed } from "../../../components/toast";
-import { TOO_LONG, fitsAddress } from "../filters/tree";
+import { TOO_LONG } from "../filters/tree";
 import type { useViews } from "./useViews";
-import { PLAIN, type SavedView, type Unread, changedSearch, searchOf, viewOf } from "./view";
+import { PLAIN, type SavedView, type Unread, changedSearch, hasRoom, searchOf, viewOf, withoutFilter } from "./view";
 
 export interface CurrentView {
   view: SavedView;
@@ -12,20 +12,20 @@ export interface CurrentView {
   base: SavedView | null;
   /** The name of a view that no longer exists, if the address has one. */
   missing: string | undefined;
-  /** Why the filter in the address cannot be read. Then nothing of the view is shown, because it would be all records. */
+  /** Why the filter of the address, or of the saved view, cannot be read. Then nothing of the view is shown, because it would be all records. */
   unread: Unread | undefined;
   isChanged: boolean;
   /** Whether the groups have replaced the records, or the records the groups. The toolbar is then a new one. */
   hasSwitched: boolean;
   /**
-   * Changes parts of the view, and shows its first page. `isStep` makes it a step of the browser's history. A filter that is too long for the
-   * address changes nothing, and a toast says so.
+   * Changes parts of the view, and shows its first page. `isStep` makes it a step of the browser's history. A filter or a search that is too
+   * long for the address changes nothing, and a toast says so.
    */
   change: (part: Partial<SavedView>, options?: { isStep?: boolean }) => void;
   choose: (name: string) => void;
   /** Takes back the changes of the saved view. */
   reset: () => void;
-  /** Removes the filter of the address, and its conditions on groups. */
+  /** Removes the filter of the address, and its conditions on groups. Those of the saved view apply then, if they can be read. */
   removeFilter: () => void;
 }
 
@@ -39,11 +39,10 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
   // The table itself goes to its first row. The router would go back to the place where the list was.
   const change = useCallback<CurrentView["change"]>(
     (part, { isStep = false } = {}) => {
-      const isFilter = part.conditions !== undefined || part.where !== undefined;
-      if (isFilter && !fitsAddress({ ...view, ...part })) return failed("The filter was not changed", new Error(TOO_LONG));
+      if (!hasRoom(changedSearch(search, part, saved), saved)) return failed("The filter was not changed", new Error(TOO_LONG));
       void navigate({ search: (now) => changedSearch(now, part, saved), replace: !isStep, resetScroll: false });
     },
-    [navigate, saved, view],
+    [navigate, saved, search],
   );
   useEffect(() => {
     if (error !== null) failed("The view could not be kept", error);
@@ -58,6 +57,6 @@ export function useCurrentView({ saved, error }: Pick<ReturnType<typeof useViews
     change,
     choose: (name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) }),
     reset: () => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true }),
-    removeFilter: () => void navigate({ search: (now) => ({ ...now, filter: undefined, where: undefined, having: undefined, page: undefined }) }),
+    removeFilter: () => void navigate({ search: (now) => withoutFilter(now, saved) }),
   };
 }
