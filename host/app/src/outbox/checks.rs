@@ -46,7 +46,12 @@ impl WriteContext {
     ///
     /// # Errors
     /// `forbidden` if one of them fails its check.
-    pub(crate) async fn decides_by(&mut self, connection: &mut Connection, access: &Access, targets: Option<&Scope>) -> Result<()> {
+    pub(crate) async fn decides_by(
+        &mut self,
+        connection: &mut Connection,
+        access: &Access,
+        targets: Option<&Scope>,
+    ) -> Result<()> {
         if self.checks.is_empty() {
             return Ok(());
         }

@@ -60,7 +60,7 @@ fn looked_at(state: &State, caller: &Caller, object: usize, verb: &Verb) -> BTre
     let mut objects: BTreeSet<usize> =
         ["read", "update", "delete"].iter().flat_map(|action| caller.passes(&state.world, object, action)).collect();
     if let Verb::Link(_, key, ..) = verb
-        && let Some(end) = state.world.end(object, key)
+        && let Some(end) = state.end(object, key)
     {
         objects.extend(caller.passes(&state.world, end.object, "read"));
     }

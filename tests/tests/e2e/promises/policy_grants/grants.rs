@@ -305,7 +305,8 @@ impl Caller {
         });
         let mut used = Vec::new();
         conditions.for_each(|condition| world.uses(condition, object, &mut used));
-        used.into_iter().filter_map(|(object, key)| Some(world.end(object, &key)?.object)).collect()
+        let end = |(object, key): &(usize, String)| world.ends(*object).into_iter().find(|end| end.key == *key);
+        used.iter().filter_map(end).map(|end| end.object).collect()
     }
 
     pub(super) fn reaches(&self, world: &World, object: usize, action: &str, row: &Row) -> bool {
