@@ -192,10 +192,9 @@ impl<'a> Generator<'a> {
         operators.insert(name, operand);
     }
 
-    /// A value from a row of the object in this column. For a list, one of its texts.
+    /// A value from a row of the object in this column, if there is one. For a list, one of its texts.
     fn known(&mut self, object: usize, column: &Column) -> Option<Value> {
-        let rows = &self.world.rows[object];
-        let value = rows[self.random.usize(..rows.len())].values[&column.name].clone();
+        let value = self.random.choice(&self.world.rows[object])?.values[&column.name].clone();
         match value {
             Value::Null => None,
             Value::Array(texts) if column.kind == "multi_enum" => self.random.choice(texts),
