@@ -93,6 +93,8 @@ pub(crate) enum Step {
     Event(Arc<CommittedEvent>),
     /// The reader has read the outbox, and goes on with live events.
     CaughtUp,
+    /// The caller may not read the outbox any more with the rights that they had. The reader goes on if they are found again.
+    Refused,
 }
 
 /// The number of a reader that has read nothing yet, and of a client that has no position.
@@ -162,8 +164,10 @@ impl FeedReader {
     /// Dropping the future loses no event.
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
         loop {
-            if let Step::Event(event) = self.step(caller, || true).await? {
-                return Some(event);
+            match self.step(caller, || true).await? {
+                Step::Event(event) => return Some(event),
+                Step::CaughtUp => {}
+                Step::Refused => return None,
             }
         }
     }
@@ -185,6 +189,9 @@ impl FeedReader {
                     Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
                         tokio::time::sleep(CATCH_UP_PAUSE).await;
                         continue;
+                    }
+                    Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized) && self.catches_up.is_none() => {
+                        return Some(Step::Refused);
                     }
                     Err(error) => {
                         tracing::warn!(error.cause = %error, "the outbox could not be read for a stream");

@@ -325,9 +325,18 @@ impl OpenStream {
                     }
                 }
                 next = next_shown(&mut self.reader, &mut self.parts_check, &self.app, &self.session_recheck) => {
-                    let Next::Event { event, shown, checked_for } = next? else {
-                        self.look_for_position(None);
-                        continue;
+                    let (event, shown, checked_for) = match next? {
+                        Next::Event { event, shown, checked_for } => (event, shown, checked_for),
+                        Next::CaughtUp => {
+                            self.look_for_position(None);
+                            continue;
+                        }
+                        // The caller's rights changed while the outbox was read. It is read again by their present rights.
+                        Next::Refused => {
+                            tokio::time::sleep(LOOK_PAUSE).await;
+                            Box::pin(self.look_again()).await?;
+                            continue;
+                        }
                     };
                     // The check comes before each event, so an event committed after the caller lost a right is never shown, and
                     // one committed after the caller got a right is never missed.
@@ -476,6 +485,8 @@ enum Next {
     Event { event: Arc<CommittedEvent>, shown: Result<Option<Arc<CommittedEvent>>>, checked_for: Option<u64> },
     /// The stream has read the outbox, and goes on with live events.
     CaughtUp,
+    /// The caller may not read the outbox any more with the rights that they had.
+    Refused,
 }
 
 /// The next step of a stream. An event stays in `parts_check` until its check has ended, so that nothing is lost if the future is
@@ -490,8 +501,10 @@ async fn next_shown(
     let under_way = match parts_check {
         Some(under_way) => under_way,
         None => {
-            let Step::Event(event) = reader.step(caller, || session_recheck.is_current()).await? else {
-                return Some(Next::CaughtUp);
+            let event = match reader.step(caller, || session_recheck.is_current()).await? {
+                Step::Event(event) => event,
+                Step::CaughtUp => return Some(Next::CaughtUp),
+                Step::Refused => return Some(Next::Refused),
             };
             if is_shown_whole(caller, &event) {
                 let checked_for = session_recheck.generation();
