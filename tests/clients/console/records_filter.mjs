@@ -375,7 +375,7 @@ test("a long filter stays the filter of the list, its count and its export", asy
   assert.ok(await builder(page).getByRole("button", { name: "Apply" }).isDisabled());
   await look(page, "too-long", { widths: [1280, 390] });
 
-  await writeCode(editor, JSON.stringify({ title: { in: titles(411) } }));
+  await writeCode(editor, JSON.stringify({ title: { in: titles(450) } }));
   await builder(page).getByText("3 records match").waitFor();
   await apply(page);
   await records(page, 3);
