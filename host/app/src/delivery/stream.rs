@@ -26,7 +26,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
 pub const CALLER_RECHECK: Duration = Duration::from_secs(1);
-/// The pause before an event is checked again, if the first check could not decide.
+/// The pause before an event is checked again, or the outbox is read again, if the first attempt was refused.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// The number of frames that are prepared before the client takes them.
 const FRAMES_AHEAD: usize = 16;
@@ -300,6 +300,12 @@ impl OpenStream {
         (!self.needs_platform || caller.require_platform().is_ok()).then_some(())
     }
 
+    /// Does the same after a pause, so that a database that is busy is not asked without end.
+    async fn pause_and_look_again(&mut self) -> Option<()> {
+        tokio::time::sleep(LOOK_PAUSE).await;
+        Box::pin(self.look_again()).await
+    }
+
     /// Begins the check of an event for the caller as they are now.
     fn check_parts(&mut self, event: Arc<CommittedEvent>) {
         self.parts_check = Some(PartsCheck::begin(&self.app, &self.session_recheck, event, self.reader.is_live()));
@@ -333,8 +339,7 @@ impl OpenStream {
                         }
                         // The caller's rights changed while the outbox was read. It is read again by their present rights.
                         Next::Refused => {
-                            tokio::time::sleep(LOOK_PAUSE).await;
-                            Box::pin(self.look_again()).await?;
+                            self.pause_and_look_again().await?;
                             continue;
                         }
                     };
@@ -361,8 +366,7 @@ impl OpenStream {
                         Ok(None) => {}
                         // The caller's rights changed meanwhile, or the server is busy. The event is checked again.
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
-                            tokio::time::sleep(LOOK_PAUSE).await;
-                            Box::pin(self.look_again()).await?;
+                            self.pause_and_look_again().await?;
                             self.check_parts(event);
                         }
                         Err(error) => {

@@ -11,13 +11,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use blockbase_query::plan::LinkPlan;
 use blockbase_query::{Access, Condition, Scope, not_readable, not_writable, sql};
-use blockbase_schema::{Code, Error, Object, Result};
+use blockbase_schema::{Code, Error, Object, RelationShape, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
 
 use crate::base::at::at_operation;
-use crate::outbox::pending::{Due, Link, RowKey};
+use crate::outbox::pending::{Due, Link, Place, RowKey, Written};
 use crate::outbox::record_events::WriteContext;
 
 impl WriteContext {
@@ -72,7 +73,7 @@ impl WriteContext {
         }
         let Some(checks) = access.checks() else { return };
         let leaves = Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect());
-        self.checks.note_made(object, leaves, ids, self.operation);
+        self.checks.note(Written::New, object, leaves, ids, self.operation);
     }
 
     /// Notes that rows are about to be changed. Those that an earlier operation of the call has written are judged now.
@@ -118,45 +119,37 @@ impl WriteContext {
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
         for (numbers, ids) in by_grants {
             let leaves = Condition::any(numbers.iter().map(|number| checks[*number].leaves.condition(object)).collect());
-            self.checks.note(object, leaves, ids, self.operation);
+            self.checks.note(Written::Changed, object, leaves, ids, self.operation);
         }
         Ok(())
     }
 
-    /// Notes that links of a row are about to be made or removed. If an earlier operation changed the row or its links, the row is
-    /// judged now. A new row is judged later, because its links are a part of making it.
+    /// Notes that an operation is about to make or remove links of a row. If an earlier operation changed the row or its links, the
+    /// row is judged now. A new row is judged later, because its links are a part of making it.
+    ///
+    /// If an earlier operation named one of the links on its other side, the row of that side is judged now. It also has to meet
+    /// its check at the end, because this change has no check of that row.
     ///
     /// # Errors
     /// Those of [`WriteContext::changes`].
     pub(crate) async fn changes_links(
         &mut self,
         connection: &mut Connection,
-        object: &Arc<Object>,
         access: &Access,
-        id: Uuid,
-    ) -> Result<()> {
-        let due = self.checks.take_changed((object.id, id));
-        self.judge(connection, due).await?;
-        self.note_changes(connection, object, access, &[id]).await
-    }
-
-    /// Notes which links an operation makes or removes. [`WriteContext::changes_links`] comes before it.
-    ///
-    /// If an earlier operation named one of the links on its other side, the row of that side is judged now. It also has to meet
-    /// its check at the end, because this change has no check of that row.
-    ///
-    /// # Errors
-    /// `forbidden` if a row fails its check.
-    pub(crate) async fn names_links(
-        &mut self,
-        connection: &mut Connection,
-        row: RowKey,
-        links: &[Link],
+        plan: &LinkPlan,
         are_made: bool,
     ) -> Result<()> {
-        let due = self.checks.due_changed(self.checks.naming(row, links).into_iter());
+        let (object, id) = (&plan.record.object, plan.record.id);
+        let row = (object.id, id);
+        let due = self.checks.take_changed(row);
         self.judge(connection, due).await?;
-        self.checks.note_links(row, links, are_made);
+        self.note_changes(connection, object, access, &[id]).await?;
+        if self.is_batch && !self.checks.is_empty() {
+            let links = links_of(plan);
+            let due = self.checks.due_changed(self.checks.naming(row, &links).into_iter());
+            self.judge(connection, due).await?;
+            self.checks.note_links(row, &links, are_made);
+        }
         Ok(())
     }
 
@@ -187,21 +180,31 @@ impl WriteContext {
         self.judge(connection, due).await
     }
 
+    /// Judges rows. The error is that of the row that was written first.
     async fn judge(&mut self, connection: &mut Connection, due: Vec<Due>) -> Result<()> {
+        let mut first: Option<(Place, Arc<Object>)> = None;
         for Due { object, failing, rows } in due {
-            let failing = within(connection, &object, &failing, rows.iter().map(|(id, _)| *id).collect()).await?;
-            if let Some((_, operation)) = rows.iter().find(|(id, _)| failing.contains(id)) {
-                self.has_failed_check = true;
-                let message = format!("Your permissions do not allow a record of `{}` to be like this.", object.name());
-                let error = Error::new(Code::Forbidden, message);
-                return Err(match operation {
-                    Some(index) => at_operation(*index, error),
-                    None => error,
-                });
+            let failing = within(connection, &object, &failing, rows.iter().map(|(_, id)| *id).collect()).await?;
+            let place = rows.into_iter().find(|(_, id)| failing.contains(id)).map(|(place, _)| place);
+            if let Some(place) = place.filter(|place| first.as_ref().is_none_or(|(first, _)| place.number < first.number)) {
+                first = Some((place, object));
             }
         }
-        Ok(())
+        let Some((place, object)) = first else { return Ok(()) };
+        self.has_failed_check = true;
+        let message = format!("Your permissions do not allow a record of `{}` to be like this.", object.name());
+        let error = Error::new(Code::Forbidden, message);
+        Err(match place.operation {
+            Some(index) => at_operation(index, error),
+            None => error,
+        })
     }
+}
+
+/// The links that a plan names, as its record sees them.
+fn links_of(plan: &LinkPlan) -> Vec<Link> {
+    let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return Vec::new() };
+    plan.target_ids.iter().map(|id| Link { relationship_id, is_source, other: (plan.target.id, *id) }).collect()
 }
 
 /// Checks that each of the rows is included in a grant that allows all fields that the write names, and that the caller may read

@@ -33,7 +33,7 @@ impl Link {
 pub(crate) struct PendingChecks {
     /// Each condition once.
     conditions: Vec<Checked>,
-    /// The rows of each object that have not been judged yet since they were noted.
+    /// The rows of each object that have not been judged since they were noted.
     unjudged: HashMap<i64, HashSet<Uuid>>,
     /// New rows. Links of a new row are a part of making it, so only changes of its values and its deletion judge it earlier.
     made: HashMap<RowKey, Place>,
@@ -60,10 +60,17 @@ struct Noted {
 
 /// The condition of a row, the place of the row among all that were noted, and the operation that wrote it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+pub(super) struct Place {
     condition: usize,
-    number: usize,
-    operation: Option<usize>,
+    pub(super) number: usize,
+    pub(super) operation: Option<usize>,
+}
+
+/// What an operation does to rows, or to their links.
+#[derive(Clone, Copy)]
+pub(super) enum Written {
+    New,
+    Changed,
 }
 
 /// Rows of one object that have to meet one condition.
@@ -71,8 +78,8 @@ pub(super) struct Due {
     pub(super) object: Arc<Object>,
     /// The rows that fail the condition.
     pub(super) failing: Scope,
-    /// Each row with the index of the operation that wrote it, in the order of the operations.
-    pub(super) rows: Vec<(Uuid, Option<usize>)>,
+    /// Each row with its place, in the order of the operations that wrote them.
+    pub(super) rows: Vec<(Place, Uuid)>,
 }
 
 impl PendingChecks {
@@ -80,42 +87,17 @@ impl PendingChecks {
         self.made.is_empty() && self.rows.is_empty()
     }
 
-    /// Notes that an operation has made rows.
-    pub(super) fn note_made(
-        &mut self,
-        object: &Arc<Object>,
-        leaves: Condition,
-        ids: impl IntoIterator<Item = Uuid>,
-        operation: Option<usize>,
-    ) {
-        let places = self.places(object, leaves, ids, operation);
-        self.made.extend(places);
-    }
-
-    /// Notes that an operation is about to change rows, or their links.
+    /// Notes rows that an operation has made or is about to change. Rows with the same condition are judged together.
     pub(super) fn note(
         &mut self,
+        written: Written,
         object: &Arc<Object>,
         leaves: Condition,
         ids: impl IntoIterator<Item = Uuid>,
         operation: Option<usize>,
     ) {
-        for (row, place) in self.places(object, leaves, ids, operation) {
-            let before = self.rows.insert(row, Noted { place, links: HashSet::new() });
-            debug_assert!(before.is_none(), "a row is judged before it is written again");
-        }
-    }
-
-    /// The places of rows that have to meet a condition. Rows with the same condition are judged together.
-    fn places(
-        &mut self,
-        object: &Arc<Object>,
-        leaves: Condition,
-        ids: impl IntoIterator<Item = Uuid>,
-        operation: Option<usize>,
-    ) -> Vec<(RowKey, Place)> {
         if leaves.is_true() {
-            return Vec::new();
+            return;
         }
         let known = self.conditions.iter().position(|known| known.object.id == object.id && known.leaves == leaves);
         let condition = known.unwrap_or_else(|| {
@@ -123,12 +105,16 @@ impl PendingChecks {
             self.conditions.push(Checked { object: Arc::clone(object), leaves, failing });
             self.conditions.len() - 1
         });
-        let places = ids.into_iter().zip(self.count..);
-        let places = places.map(|(id, number)| ((object.id, id), Place { condition, number, operation }));
-        let places: Vec<(RowKey, Place)> = places.collect();
-        self.count += places.len();
-        self.unjudged.entry(object.id).or_default().extend(places.iter().map(|((_, id), _)| *id));
-        places
+        for id in ids {
+            let (row, place) = ((object.id, id), Place { condition, number: self.count, operation });
+            self.count += 1;
+            self.unjudged.entry(object.id).or_default().insert(id);
+            let is_noted = match written {
+                Written::New => self.made.insert(row, place).is_some(),
+                Written::Changed => self.rows.insert(row, Noted { place, links: HashSet::new() }).is_some(),
+            };
+            debug_assert!(!is_noted, "a row is judged before it is written again");
+        }
     }
 
     /// Notes the links that an operation makes or removes at a row, if the row has to meet a check.
@@ -214,8 +200,7 @@ impl PendingChecks {
         let groups = found.chunk_by(|(one, _), (other, _)| one.condition == other.condition);
         let due = |group: &[(Place, Uuid)]| {
             let Checked { object, failing, .. } = &self.conditions[group[0].0.condition];
-            let rows = group.iter().map(|(place, id)| (*id, place.operation)).collect();
-            Due { object: Arc::clone(object), failing: failing.clone(), rows }
+            Due { object: Arc::clone(object), failing: failing.clone(), rows: group.to_vec() }
         };
         groups.map(due).collect()
     }

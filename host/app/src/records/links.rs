@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
-use crate::outbox::pending::Link;
 use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
 use crate::records::ids::{check_size, parse_ids};
@@ -142,11 +141,7 @@ async fn run(
         // Links to rows that the caller does not see are kept.
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
-    context.changes_links(connection, object, access, plan.record.id).await?;
-    if context.is_batch && !context.checks.is_empty() {
-        let links = links_of(&plan);
-        context.names_links(connection, (object.id, plan.record.id), &links, change == LinkChange::Add).await?;
-    }
+    context.changes_links(connection, access, &plan, change == LinkChange::Add).await?;
     let statement = sql::change_links(dialect, &plan, change == LinkChange::Add)
         .ok_or_else(|| Error::internal("a link of a relation that has none"))?;
     let changed = match connection.fetch_rows(statement).await {
@@ -167,12 +162,6 @@ async fn run(
         connection.emit(event).await?;
     }
     Ok(Some(changed.len()))
-}
-
-/// The links that a change names, as its record sees them.
-fn links_of(plan: &LinkPlan) -> Vec<Link> {
-    let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return Vec::new() };
-    plan.target_ids.iter().map(|id| Link { relationship_id, is_source, other: (plan.target.id, *id) }).collect()
 }
 
 /// The members that only the payloads of `linked` and `unlinked` have.

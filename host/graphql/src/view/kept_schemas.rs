@@ -13,14 +13,14 @@ use crate::view::schema::build_whole;
 /// The maximum size of all kept schemas together, as [`View::schema_size`] counts it. One of these units takes 1.1 to 1.5 KiB
 /// (bench/results/surfaces.md and bench/results/policies.md), so schemas within this bound take less than 200 MiB.
 ///
-/// There is room for two schemas of 400 objects with ten fields and a few relations each. One of the two is that of the callers
-/// who may see everything, because it is built first after each change. There is also room for 64 schemas of four objects with 25
-/// fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields exceeds
-/// the bound.
+/// There is room for two schemas of 400 objects with ten fields and a few relations each. One of the two is the complete schema:
+/// it is built first after each change, for the callers who may see everything. There is also room for 64 schemas of four objects
+/// with 25 fields each, and no more views of one version are in memory. A schema of more than about 1,000 objects with ten fields
+/// exceeds the bound.
 const SIZE_MAX: usize = 128 * 1024;
 
-/// The place of one schema. It is empty until the schema is built. Whoever has the place can use the schema, even if it is no
-/// longer kept.
+/// The place of one schema. It is empty until the schema is built. A request that holds the place can use its schema, even if the
+/// schema is no longer kept.
 pub(crate) type SchemaPlace = Arc<OnceCell<Schema>>;
 
 /// The schema at a place. The first call builds it.
@@ -39,7 +39,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Whether the place is empty and somebody has it to build the schema there. After a failed build nobody has it.
+    /// Whether a request holds the empty place to build the schema there. After a failed build, none holds it.
     fn is_being_built(&self) -> bool {
         self.place.get().is_none() && Arc::strong_count(&self.place) > 1
     }
@@ -187,7 +187,7 @@ mod tests {
         assert!(schemas.place(&views[1]).is_none());
         assert!(shows(&schemas.make_room(&views[1]), &views[1], 2).await);
         assert_eq!((schemas.kept.len(), schemas.dropped.len()), (1, 1));
-        // Whoever has the place of a schema that was dropped still uses it.
+        // A request that holds the place of a dropped schema can still use it.
         assert!(place.get().is_some() && shows(&place, &views[0], 1).await);
     }
 

@@ -268,6 +268,53 @@ impl GrantContext<'_> {
     }
 }
 
+/// A rule of a decision that counts, with its conditions as [`Rule::on`] reads them.
+struct Counted<'a> {
+    rule: &'a Rule,
+    conditions: Option<(Condition, Condition)>,
+}
+
+/// The rules that count on rows of `object`. Those beyond the maximum give nothing, so that the size of a statement is limited.
+fn counted<'a>(rules: &'a [Rule], grant_context: &GrantContext<'_>, object: &Object) -> Vec<Counted<'a>> {
+    let read = |rule: &'a Rule| Counted { rule, conditions: rule.on(grant_context, object) };
+    rules.iter().take(RULES_MAX).map(read).collect()
+}
+
+/// The fields that a reader with these rules knows of an object. `None` if they may read every cell of the rows.
+fn known_of(grant_context: &GrantContext<'_>, object: &Object, counted: &[Counted<'_>]) -> Option<Known> {
+    // A grant with its own check includes no row if a variable of the check has no value.
+    let is_for_all = |counted: &Counted<'_>| counted.rule.rows.is_empty() && counted.conditions.is_some();
+    fields_of(grant_context, object, counted, |rule| &rule.listed.read, is_for_all)
+}
+
+/// The fields that these rules list. `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule, or if
+/// all rules list every field.
+///
+/// Broken rules give nothing, so they list no field. A rule with a variable that has no value for the caller is not broken: its
+/// fields are known, and they are null.
+fn fields_of(
+    grant_context: &GrantContext<'_>,
+    object: &Object,
+    counted: &[Counted<'_>],
+    lists: impl Fn(&Rule) -> &Lists,
+    is_enough: impl Fn(&Counted<'_>) -> bool,
+) -> Option<Known> {
+    let numbers = grant_context.shapes.numbers(grant_context.registry, object);
+    let mut known = HashMap::new();
+    let mut is_valid = |counted: &&Counted<'_>| match counted.conditions.is_some() {
+        true => counted.rule.listed.has_meaning(&numbers),
+        false => !counted.rule.is_broken(grant_context, object.name(), &mut known),
+    };
+    let valid: Vec<&Counted<'_>> = counted.iter().filter(|counted| is_valid(counted)).collect();
+    let is_whole = |counted: &&Counted<'_>| lists(counted.rule).is_all();
+    let has_enough = valid.iter().any(|valid| is_whole(valid) && is_enough(valid));
+    if has_enough || (!valid.is_empty() && valid.iter().all(is_whole)) {
+        return None;
+    }
+    let lists: Vec<&Lists> = valid.into_iter().map(|counted| lists(counted.rule)).collect();
+    Some(Known::of(object, &numbers, &lists))
+}
+
 /// The owners of the rows that a decision includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners<'a> {
@@ -298,62 +345,14 @@ impl Decision {
     /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
     pub fn known(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        let read: Vec<Option<(Condition, Condition)>> =
-            rules.iter().take(RULES_MAX).map(|rule| rule.on(grant_context, object)).collect();
-        self.known_of_read(grant_context, object, &read)
-    }
-
-    /// Does the same with the conditions of the rules, as they were read.
-    fn known_of_read(
-        &self,
-        grant_context: &GrantContext<'_>,
-        object: &Object,
-        read: &[Option<(Condition, Condition)>],
-    ) -> Option<Known> {
-        // A grant with its own check includes no row if a variable of the check has no value.
-        let is_for_all = |place: usize, rule: &Rule| rule.rows.is_empty() && read[place].is_some();
-        self.known_by(grant_context, object, |rule| &rule.listed.read, is_for_all, |place| read[place].is_some())
+        known_of(grant_context, object, &counted(rules, grant_context, object))
     }
 
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
     pub fn writable(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
-        self.known_by(grant_context, object, |rule| &rule.listed.write, |_, _| true, |_| false)
-    }
-
-    /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule, or if all rules list
-    /// every field. Broken rules give nothing, so they list no field. A rule with a variable that has no value for the caller is
-    /// not broken: its fields are known, and they are null. `has_meaning` says whether the conditions of a rule are known to be
-    /// whole. Both functions get the rule's place.
-    fn known_by(
-        &self,
-        grant_context: &GrantContext<'_>,
-        object: &Object,
-        lists: impl Fn(&Rule) -> &Lists,
-        is_enough: impl Fn(usize, &Rule) -> bool,
-        has_meaning: impl Fn(usize) -> bool,
-    ) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        let numbers = grant_context.shapes.numbers(grant_context.registry, object);
-        let mut known = HashMap::new();
-        let mut is_valid = |place: usize, rule: &Rule| match has_meaning(place) {
-            true => rule.listed.has_meaning(&numbers),
-            false => !rule.is_broken(grant_context, object.name(), &mut known),
-        };
-        // Rules beyond the maximum give nothing.
-        let valid: Vec<(usize, &Rule)> =
-            rules.iter().take(RULES_MAX).enumerate().filter(|(place, rule)| is_valid(*place, rule)).collect();
-        let is_whole = |(_, rule): &(usize, &Rule)| lists(rule).is_all();
-        let has_enough = valid.iter().any(|valid| is_whole(valid) && is_enough(valid.0, valid.1));
-        if has_enough || (!valid.is_empty() && valid.iter().all(is_whole)) {
-            return None;
-        }
-        let lists: Vec<&Lists> = valid.into_iter().map(|(_, rule)| lists(rule)).collect();
-        Some(Known::of(object, &numbers, &lists))
-    }
-
-    /// Whether one of the rules, broken or not, lists only some fields that can be read. The rules of a write list none.
-    fn limits_reading(&self) -> bool {
-        matches!(self, Decision::Rules(rules) if rules.iter().any(|rule| !rule.listed.read.is_all()))
+        let counted = counted(rules, grant_context, object);
+        fields_of(grant_context, object, &counted, |rule| &rule.listed.write, |_| true)
     }
 
     /// Whether the decision includes no row, because nobody can own rows by it.
@@ -470,12 +469,6 @@ impl Decision {
 
     /// The access to the rows of `object`.
     pub fn on(self, grant_context: &GrantContext<'_>, object: &Arc<Object>) -> Access {
-        // Rules beyond the maximum give nothing, so that the size of a statement is limited.
-        let read: Vec<Option<(Condition, Condition)>> = match &self {
-            Decision::Rules(rules) => rules.iter().take(RULES_MAX).map(|rule| rule.on(grant_context, object)).collect(),
-            Decision::Rows(_) => Vec::new(),
-        };
-        let known = if self.limits_reading() { self.known_of_read(grant_context, object, &read) } else { None };
         let rules = match self {
             Decision::Rows(Scope::Own(actor)) if object.is_users() => {
                 return Access::new(Scope::of(own_rows(object, &actor), object), None);
@@ -483,12 +476,14 @@ impl Decision {
             Decision::Rows(scope) => return Access::new(scope, None),
             Decision::Rules(rules) => rules,
         };
+        let counted = counted(&rules, grant_context, object);
+        let limits_reading = rules.iter().any(|rule| !rule.listed.read.is_all());
+        let known = if limits_reading { known_of(grant_context, object, &counted) } else { None };
         let numbers = grant_context.shapes.numbers(grant_context.registry, object);
-        let read: Vec<(Condition, Condition, &Listed)> = rules
-            .iter()
-            .zip(read)
-            .filter(|(rule, _)| rule.listed.has_meaning(&numbers))
-            .filter_map(|(rule, read)| read.map(|(rows, leaves)| (rows, leaves, &rule.listed)))
+        let read: Vec<(Condition, Condition, &Listed)> = counted
+            .into_iter()
+            .filter(|counted| counted.rule.listed.has_meaning(&numbers))
+            .filter_map(|Counted { rule, conditions }| conditions.map(|(rows, leaves)| (rows, leaves, &rule.listed)))
             .collect();
         let reached = |by: &dyn Fn(&Listed) -> bool| {
             Condition::any(read.iter().filter(|(.., listed)| by(listed)).map(|(rows, ..)| rows.clone()).collect())

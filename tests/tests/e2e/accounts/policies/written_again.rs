@@ -367,4 +367,23 @@ on_both_engines! {
         assert_eq!(batch(&ann, &json!([post, link(&open), link(&closed)])).await.len(), 3);
         assert_eq!(batch(&ann, &json!([post, link(&open), delete_it])).await.len(), 3);
     }
+
+    async fn the_error_of_several_failed_checks_is_that_of_the_first_operation(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "state", "type": "text" }])).await;
+        admin.define("note", json!([{ "name": "state", "type": "text" }])).await;
+        let check = json!({ "state": "open" });
+        let (ann, _) = writer(&admin, json!([
+            { "resource": "task", "actions": ["read", "create"], "check": check },
+            { "resource": "note", "actions": ["read", "create"], "check": check },
+        ])).await;
+        let make = |object: &str, state: &str| create(object, json!({ "state": state }));
+        for (operations, index) in [
+            (json!([make("task", "open"), make("note", "done"), make("task", "done")]), 1),
+            (json!([make("task", "done"), make("note", "done"), make("task", "done")]), 0),
+            (json!([make("task", "open"), make("note", "open"), make("task", "done"), make("note", "done")]), 2),
+        ] {
+            refused(&admin, &ann, &["task", "note"], operations, index).await;
+        }
+    }
 }
