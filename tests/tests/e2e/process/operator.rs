@@ -81,6 +81,9 @@ on_both_engines! {
         let key = key.out().trim().to_owned();
         let me = server.with_token(key.clone()).get("/api/v1/me").await.json();
         assert_eq!(me["user"]["email"], "ann@example.com", "{me}");
+        // The server notes the use of a key after the answer.
+        let has_use = async || !admin.get("/api/v1/api-keys").await.data()[0]["lastUsedAt"].is_null();
+        until("the use of the key is noted", has_use).await;
         let keys = server.run(&["key", "list", "--json"], "").await.json();
         assert_eq!(keys, admin.get("/api/v1/api-keys").await.data());
         let id = keys[0]["id"].as_str().unwrap();
