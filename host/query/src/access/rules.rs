@@ -170,7 +170,9 @@ impl Rule {
             });
             read.collect::<Option<Vec<Condition>>>().map(Condition::all)
         };
-        Some((condition(&self.rows)?, condition(&self.check)?))
+        let rows = condition(&self.rows)?;
+        let check = if self.check == self.rows { rows.clone() } else { condition(&self.check)? };
+        Some((rows, check))
     }
 }
 
@@ -268,7 +270,7 @@ impl GrantContext<'_> {
     }
 }
 
-/// A rule of a decision that counts, with its conditions as [`Rule::on`] reads them.
+/// A rule of a decision that counts, with its conditions as [`Rule::on`] reads them. `None` if it has none, or if nobody needs them.
 struct Counted<'a> {
     rule: &'a Rule,
     conditions: Option<(Condition, Condition)>,
@@ -351,8 +353,8 @@ impl Decision {
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
     pub fn writable(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        let counted = counted(rules, grant_context, object);
-        fields_of(grant_context, object, &counted, |rule| &rule.listed.write, |_| true)
+        let unread: Vec<Counted<'_>> = rules.iter().take(RULES_MAX).map(|rule| Counted { rule, conditions: None }).collect();
+        fields_of(grant_context, object, &unread, |rule| &rule.listed.write, |_| true)
     }
 
     /// Whether the decision includes no row, because nobody can own rows by it.
