@@ -3,6 +3,7 @@
 mod found;
 mod groups;
 mod kept;
+mod merged;
 mod param;
 mod read;
 mod related;
@@ -19,6 +20,7 @@ pub use found::{
     likely_of_part, list_of_first, next_of_list, next_of_part, part_of_first, rows_of_keys,
 };
 pub use groups::{TINY, group_columns, groups};
+pub use merged::{list_of_keys, part_of_keys};
 pub use param::{Param, SqlText, Statement};
 pub use read::{
     aggregate, candidates, export, get, get_many, get_many_bytes, ids, image_meets, list, list_part, lock, met, owners,

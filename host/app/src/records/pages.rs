@@ -357,7 +357,8 @@ pub(crate) async fn run_list(
         Some(_) => None,
         None => Some(judged(connection, &mut plan).await?),
     };
-    let (first, list) = (sql::list_of_first(dialect, &plan), || sql::list(dialect, &plan, found.as_ref()));
+    let first = sql::list_of_first(dialect, &plan).or_else(|| sql::list_of_keys(dialect, &plan));
+    let list = || sql::list(dialect, &plan, found.as_ref());
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
     if !is_of_one_moment && first.is_none() {
         connection.ends_with_next();
@@ -505,7 +506,9 @@ pub(crate) async fn run_by_cursor(
         if known.is_none() && by.is_none() {
             by = Some(judged(connection, &mut plan).await?);
         }
-        let (attempt, of_page) = (sql::part_of_first(dialect, &plan, &part, left), rows_max - records.len());
+        let attempt = sql::part_of_first(dialect, &plan, &part, left);
+        let attempt = attempt.or_else(|| sql::part_of_keys(dialect, &plan, &part, left));
+        let of_page = rows_max - records.len();
         let list = || sql::list_part(dialect, &plan, &part, left, known);
         let read = read_records(connection, &plan, &columns, attempt, list, (&mut budget, of_page)).await;
         records.extend(read.map_err(|error| error.on(object))?);

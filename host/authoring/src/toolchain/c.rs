@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::project::{BuiltBlock, Project};
-use super::tools::{LINKERS, on_path, output, run, typed};
+use super::tools::{LINKERS, on_path, output, run, stack_option, typed};
 
 /// The compilers that may support WebAssembly.
 const COMPILERS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17"];
@@ -18,8 +18,6 @@ const INSTALL: &str = "No C compiler for WebAssembly was found. On Debian or Ubu
 
 /// The source files in the SDK's folder.
 const SDK_SOURCES: [&str; 6] = ["exports.c", "host.c", "json.c", "sha256.c", "bindings/block.c", "yyjson/yyjson.c"];
-/// The size of the stack in the block's own memory, in bytes. The stack comes first in memory, so that an overflow traps.
-const STACK_BYTES: u32 = 256 * 1024;
 
 /// A compiler with everything that it needs.
 #[derive(Debug)]
@@ -105,7 +103,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
         command.arg(format!("-fuse-ld={}", linker.display()));
     }
     command.args(["-mexec-model=reactor", "-Wl,--gc-sections,--strip-all,--stack-first"]);
-    command.arg(format!("-Wl,-z,stack-size={STACK_BYTES}")).args(&objects).arg("-o").arg(&core);
+    command.arg(format!("-Wl,{}", stack_option())).args(&objects).arg("-o").arg(&core);
     run(&mut command, "Linking the block")?;
     Ok(BuiltBlock { wasm: typed(&core)?, toolchain: clang.version() })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::project::{BuiltBlock, Project};
-use super::tools::{LINKERS, on_path, output, run};
+use super::tools::{LINKERS, on_path, output, run, stack_option};
 
 /// A way to build Rust for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,17 +84,20 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
                 .env_remove("RUSTUP_TOOLCHAIN")
                 .env_remove("CARGO")
                 .env_remove("RUSTC_WRAPPER")
-                .args(["build", "-Z", "build-std=std,panic_abort"]);
+                .args(["rustc", "-Z", "build-std=std,panic_abort"]);
             cargo
         }
         _ => {
             let mut cargo = Command::new("cargo");
-            cargo.arg("build");
+            cargo.arg("rustc");
             cargo
         }
     };
     let target_directory = target_directory(directory, toolchain)?;
-    cargo.args(["--release", "--target", toolchain.target()]).current_dir(directory).env("CARGO_TARGET_DIR", &target_directory);
+    cargo.args(["--release", "--lib", "--target", toolchain.target()]);
+    cargo.current_dir(directory).env("CARGO_TARGET_DIR", &target_directory);
+    // Cargo writes the options of the block's build script after these, so it can name another size.
+    cargo.args(["--", "-C", &format!("link-arg={}", stack_option())]);
     run(&mut cargo, &format!("The build with {}", toolchain.name()))?;
     let name = crate_name(directory)?;
     let wasm = target_directory.join(toolchain.target()).join("release").join(format!("{}.wasm", name.replace('-', "_")));

@@ -25,7 +25,8 @@
 //!
 //! On Postgres, indexes and statistics lead to few rows. If no index leads to them, one small statement judges the first rows,
 //! as on SQLite, and reads those of the page at once. Its plan is the same for all values, so Postgres makes it once for each
-//! connection. To plan the statement for all cases takes longer than reading a page.
+//! connection. To plan the statement for all cases takes longer than reading a page. If an index leads to few foreign keys, another
+//! small statement reads the first rows of each ([`super::merged`]).
 
 use std::collections::BTreeSet;
 
@@ -48,7 +49,7 @@ use crate::plan::ListPlan;
 use crate::request::Paging;
 
 /// The maximum number of foreign keys whose rows are merged.
-const MERGED_KEYS_MAX: usize = 64;
+pub(super) const MERGED_KEYS_MAX: usize = 64;
 /// The same if there are other tests, or a row policy with conditions, because the statement contains these for each key.
 const TESTED_KEYS_MAX: usize = 16;
 /// The maximum number of keys that lead to one row each.
@@ -62,7 +63,7 @@ const LIKELY_ROWS_MAX: i64 = 20_000;
 /// This many times as many rows as the page needs are expected among these. Other conditions can exclude some of them.
 const LIKELY_TIMES: i64 = 3;
 /// The number of first rows that are judged, if the conditions lead from each of them to one row at most.
-const FIRST_ROWS_MAX: i64 = 250;
+pub(super) const FIRST_ROWS_MAX: i64 = 250;
 /// The same if a row can have any number of related rows, so that judging it can take longer.
 const FIRST_ROWS_TO_MANY_MAX: i64 = 100;
 
@@ -389,7 +390,7 @@ fn judged_rows(plan: &ListPlan, limit: i64) -> Option<i64> {
 }
 
 /// The number of rows that a page with at most `limit` rows reads and skips.
-fn read_and_skipped(plan: &ListPlan, limit: i64) -> i64 {
+pub(super) fn read_and_skipped(plan: &ListPlan, limit: i64) -> i64 {
     limit.saturating_add(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX))
 }
 
@@ -414,7 +415,7 @@ fn led_by(dialect: Dialect, plan: &ListPlan) -> Option<usize> {
 }
 
 /// Whether the search index may lead to the rows.
-fn is_searched(plan: &ListPlan) -> bool {
+pub(super) fn is_searched(plan: &ListPlan) -> bool {
     plan.selection.search.is_some() || plan.selection.indexed_term(&plan.object).is_some()
 }
 
@@ -461,7 +462,7 @@ pub(super) fn rows(plan: &ListPlan, part: &Part, found: &Found, limit: i64) -> O
 }
 
 /// ` AND …`: the tests of all conditions but one, and of the rows at which the part begins.
-fn tests_beside(writer: &mut Writer, plan: &ListPlan, place: usize) -> String {
+pub(super) fn tests_beside(writer: &mut Writer, plan: &ListPlan, place: usize) -> String {
     let object: &Object = &plan.object;
     let mut tests = writer.scope_and_beginning(object, &plan.selection);
     for (_, part) in plan.selection.conditions.iter().enumerate().filter(|(other, _)| *other != place) {

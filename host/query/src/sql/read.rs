@@ -150,7 +150,7 @@ pub(super) fn rows(
         writer.sql.push_str(&format!(")) ORDER BY {keys}"));
     }
     if let Some(limit) = limit.filter(|_| with_total && !is_total_stored) {
-        count_if_full(&mut writer, plan, &limit);
+        count_if_full(&mut writer, &limit, |writer| total(writer, &plan.object, &plan.selection));
     }
     if by_place {
         rows_at_places(&mut writer, &plan.object, &plan.selection.scope);
@@ -168,13 +168,13 @@ pub(super) fn is_deep(plan: &ListPlan, limit: i64) -> bool {
     is_page && plan.paging.offset >= DEEP_OFFSET_MIN && !matches!(plan.selection.scope, Scope::Seen(_))
 }
 
-/// Adds the total to the rows of a page. They are only counted if the page is full.
+/// Adds the total to the rows of a page. They are only counted if the page is full. `total` writes the SELECT that counts them.
 ///
 /// A table of `WITH` that is materialized keeps its rows in their order.
-fn count_if_full(writer: &mut Writer, plan: &ListPlan, limit: &str) {
+pub(super) fn count_if_full(writer: &mut Writer, limit: &str, total: impl FnOnce(&mut Writer) -> String) {
     let page = std::mem::take(&mut writer.sql);
     writer.add_table("svc_page", page);
-    let total = total(writer, &plan.object, &plan.selection);
+    let total = total(writer);
     writer.sql.push_str(&format!(
         "SELECT svc_page.*, CASE WHEN (SELECT count(*) FROM svc_page) = {limit} THEN ({total}) END AS svc_total FROM svc_page"
     ));

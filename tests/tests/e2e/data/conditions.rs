@@ -1,6 +1,7 @@
 //! Conditions: their meaning, the routes that accept them, and the rights that they need.
 
 mod excluded;
+mod keys;
 mod many;
 mod nulls;
 pub(crate) mod plans;

@@ -22,14 +22,17 @@ pub(in crate::sql) fn registry() -> Registry {
         definition: serde_json::from_value(json!({ "name": name, "fields": fields })).expect("a definition"),
         since: Default::default(),
     };
-    let relationship = |id, name: &str, kind: &str, target: &str| Relationship {
+    let relationship = |id, source: &str, name: &str, kind: &str, target: &str| Relationship {
         id,
-        definition: serde_json::from_value(json!({ "name": name, "kind": kind, "source": "task", "target": target }))
+        definition: serde_json::from_value(json!({ "name": name, "kind": kind, "source": source, "target": target }))
             .expect("a definition"),
     };
-    let objects = vec![object(1, "task"), object(2, "project"), object(3, "label")];
-    let relationships =
-        vec![relationship(1, "project", "many_to_one", "project"), relationship(2, "tags", "many_to_many", "label")];
+    let objects = vec![object(1, "task"), object(2, "project"), object(3, "label"), object(4, "step")];
+    let relationships = vec![
+        relationship(1, "task", "project", "many_to_one", "project"),
+        relationship(2, "task", "tags", "many_to_many", "label"),
+        relationship(3, "step", "task", "many_to_one", "task"),
+    ];
     Registry::new(1, objects, relationships).expect("a registry")
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
+use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -175,4 +175,18 @@ on_both_engines! {
         assert_eq!(call(&admin, "good", Value::Null).await.status, 400);
         good(&admin).await;
     }
+}
+
+/// Each call writes the whole memory of a new instance, so it must not be larger than needed.
+#[tokio::test]
+async fn the_memory_of_a_block_in_rust_begins_with_a_small_stack() {
+    let block = example_block("echo").await;
+    let payloads = wasmparser::Parser::new(0).parse_all(&block).map(Result::unwrap);
+    let memories = payloads.filter_map(|payload| match payload {
+        wasmparser::Payload::MemorySection(memories) => Some(memories.into_iter().map(|memory| memory.unwrap().initial)),
+        _ => None,
+    });
+    // In pages of 64 KiB: four for the stack, and the others for all other data. A stack of 1 MiB has 16.
+    let pages: Vec<u64> = memories.flatten().collect();
+    assert!(matches!(pages[..], [4..=8]), "{pages:?}");
 }

@@ -286,7 +286,7 @@ async fn keys_of_too_many_related_rows_are_not_read(server: &Server, registry: &
     }
 }
 
-fn numbers(list: &Value) -> Vec<usize> {
+pub(super) fn numbers(list: &Value) -> Vec<usize> {
     let rows = list["data"].as_array().map_or(&[][..], Vec::as_slice);
     rows.iter().filter_map(|row| row["number"].as_u64()).map(|number| number as usize).collect()
 }
