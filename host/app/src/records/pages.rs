@@ -229,17 +229,17 @@ async fn places_of(connection: &mut Connection, plan: &ListPlan, attempt: Attemp
     Ok((places, is_page))
 }
 
-/// Reads the JSON of a page. `first` is tried before the list's own statement.
+/// Reads the JSON of a page. The statements of `first` are tried one after the other, before the list's own statement.
 async fn read_json(
     connection: &mut Connection,
     plan: &ListPlan,
     columns: &[&Column],
-    first: Option<Attempt>,
+    first: [Option<Attempt>; 2],
     list: impl FnOnce() -> Statement + Send,
     bytes_max: usize,
 ) -> Result<blockbase_store::Page, DbError> {
     let rows_max = usize::try_from(plan.paging.limit).unwrap_or(usize::MAX);
-    if let Some(Attempt { statement, rows: needed }) = first {
+    for Attempt { statement, rows: needed } in first.into_iter().flatten() {
         let page = connection.fetch_json(statement, columns, rows_max, bytes_max).await?;
         if page.count + usize::from(page.has_more) >= needed {
             return Ok(page);
@@ -248,18 +248,18 @@ async fn read_json(
     connection.fetch_json(list(), columns, rows_max, bytes_max).await
 }
 
-/// Reads the records of a page or of a part of a list, of which the first `counted` count. `first` is tried before the list's own
-/// statement.
+/// Reads the records of a page or of a part of a list, of which the first `counted` count. The statements of `first` are tried one
+/// after the other, before the list's own statement.
 async fn read_records(
     connection: &mut Connection,
     plan: &ListPlan,
     columns: &[&Column],
-    first: Option<Attempt>,
+    first: [Option<Attempt>; 2],
     list: impl FnOnce() -> Statement + Send,
     (budget, counted): (&mut Budget, usize),
 ) -> Result<Vec<Record>, DbError> {
     let hidden = plan.hidden.len();
-    if let Some(Attempt { statement, rows: needed }) = first {
+    for Attempt { statement, rows: needed } in first.into_iter().flatten() {
         let mut left = budget.clone();
         let records = left.fetch(connection, statement, columns, hidden, counted).await?;
         if records.len() >= needed {
@@ -357,10 +357,10 @@ pub(crate) async fn run_list(
         Some(_) => None,
         None => Some(judged(connection, &mut plan).await?),
     };
-    let first = sql::list_of_first(dialect, &plan).or_else(|| sql::list_of_keys(dialect, &plan));
+    let first = [sql::list_of_keys(dialect, &plan), sql::list_of_first(dialect, &plan)];
     let list = || sql::list(dialect, &plan, found.as_ref());
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
-    if !is_of_one_moment && first.is_none() {
+    if !is_of_one_moment && first.iter().all(Option::is_none) {
         connection.ends_with_next();
     }
     let (rows, count, has_more, kept) = match plan.expand.is_empty() {
@@ -506,11 +506,10 @@ pub(crate) async fn run_by_cursor(
         if known.is_none() && by.is_none() {
             by = Some(judged(connection, &mut plan).await?);
         }
-        let attempt = sql::part_of_first(dialect, &plan, &part, left);
-        let attempt = attempt.or_else(|| sql::part_of_keys(dialect, &plan, &part, left));
+        let attempts = [sql::part_of_keys(dialect, &plan, &part, left), sql::part_of_first(dialect, &plan, &part, left)];
         let of_page = rows_max - records.len();
         let list = || sql::list_part(dialect, &plan, &part, left, known);
-        let read = read_records(connection, &plan, &columns, attempt, list, (&mut budget, of_page)).await;
+        let read = read_records(connection, &plan, &columns, attempts, list, (&mut budget, of_page)).await;
         records.extend(read.map_err(|error| error.on(object))?);
     }
     let has_more_between = records.len() > rows_max;

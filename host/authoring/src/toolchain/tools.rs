@@ -8,8 +8,8 @@ use crate::pack;
 /// The program names of the linker for WebAssembly.
 pub(super) const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19", "wasm-ld-18", "wasm-ld-17"];
 
-/// The size of the stack in the own memory of a block in Rust or C, in bytes. The stack comes first in memory, so that an overflow
-/// traps. rustc gives 1 MiB by itself. Each call begins with a fresh memory, and to write a smaller one takes less time.
+/// The size of the stack that a block in Rust or C has in its memory, in bytes. The stack comes first in memory, so that an overflow
+/// traps. rustc gives 1 MiB by itself. Each call begins with a fresh memory, and a smaller one is written in less time.
 const STACK_BYTES: u32 = 256 * 1024;
 
 /// The linker's option for the size of the stack. If there are several, the linker takes the last one.

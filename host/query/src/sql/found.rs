@@ -51,7 +51,7 @@ use crate::request::Paging;
 /// The maximum number of foreign keys whose rows are merged.
 pub(super) const MERGED_KEYS_MAX: usize = 64;
 /// The same if there are other tests, or a row policy with conditions, because the statement contains these for each key.
-const TESTED_KEYS_MAX: usize = 16;
+pub(super) const TESTED_KEYS_MAX: usize = 16;
 /// The maximum number of keys that lead to one row each.
 const ROW_KEYS_MAX: usize = 100;
 /// To find few different keys, one key in this number of related rows is read.

@@ -685,7 +685,7 @@ fn is_scanned_whole(related: &Related, condition: &Condition) -> bool {
 }
 
 /// Whether an index may have the rows that meet a condition one after the other.
-fn is_range(object: &Object, condition: &Condition) -> bool {
+pub(super) fn is_range(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| is_range(object, part)),
         Condition::All(parts) => parts.iter().any(|part| is_range(object, part)),

@@ -30,7 +30,7 @@ fn kind(team: usize) -> usize {
 /// Checks all pages of a condition, by number and by cursor, with and without the total. `newest` are the numbers of the rows that
 /// meet it, the newest first.
 async fn check_pages(admin: &Admin<'_>, condition: &Value, newest: &[usize]) {
-    let path = format!("/api/v1/data/person?select=number&where={}", encoded(&condition.to_string()));
+    let path = format!("/api/v1/data/person?where={}&select=number", encoded(&condition.to_string()));
     for (sort, rows) in [("-created_at", newest.to_vec()), ("created_at", newest.iter().rev().copied().collect())] {
         for (limit, offset) in [(10, 0), (25, 0), (25, 30), (25, 5_000), (100, 10)] {
             for count in ["none", "exact"] {
@@ -42,6 +42,10 @@ async fn check_pages(admin: &Admin<'_>, condition: &Value, newest: &[usize]) {
                 let total = if count == "none" { Value::Null } else { json!(rows.len()) };
                 assert_eq!(pagination["totalCount"], total, "{condition} {offset}: {}", list.text);
             }
+        }
+        let list = admin.get(&format!("{path},team_id&expand=team&sort={sort}&count=none&limit=25")).await;
+        for (row, person) in list.json()["data"].as_array().unwrap().iter().zip(&rows) {
+            assert_eq!(row["team"]["number"], json!(team_of(*person)), "{condition}: {}", list.text);
         }
         let (mut cursor, mut read) = (String::new(), Vec::new());
         loop {
@@ -95,16 +99,17 @@ on_both_engines! {
         }
         let of_reader = |reader: usize| json!({ "team": { "readers": { "some": { "id": readers[reader] } } } });
         let is_of = |kind_of: usize| move |team: usize| kind(team) == kind_of;
-        // Each condition, the rows that meet it, by their person and their team, and whether the keys of a page are few.
-        let conditions: Vec<(Value, Expected<'_>, bool)> = vec![
-            (json!({ "team": { "kind": 1 } }), Box::new(|_, team| is_of(1)(team)), true),
-            (json!({ "team": { "kind": 2 } }), Box::new(|_, team| is_of(2)(team)), false),
-            (json!({ "team": { "kind": 9 } }), Box::new(|_, _| false), false),
-            (json!({ "team": { "kind": 3, "text": "0" } }), Box::new(|_, team| is_of(3)(team) && team % 2 == 0), true),
-            (json!({ "text": "1", "team": { "kind": 3 } }), Box::new(|person, team| is_of(3)(team) && person % 2 == 1), true),
-            (of_reader(0), Box::new(|_, team| read_by(0, team)), true),
-            (of_reader(1), Box::new(|_, _| true), false),
-            (of_reader(2), Box::new(|_, _| false), false),
+        // Each condition, the rows that meet it, by their person and their team, and whether the keys of a page are few. `None` if
+        // they are not looked for.
+        let conditions: Vec<(Value, Expected<'_>, Option<bool>)> = vec![
+            (json!({ "team": { "kind": 1 } }), Box::new(|_, team| is_of(1)(team)), Some(true)),
+            (json!({ "team": { "kind": 2 } }), Box::new(|_, team| is_of(2)(team)), Some(false)),
+            (json!({ "team": { "kind": 9 } }), Box::new(|_, _| false), Some(false)),
+            (json!({ "team": { "kind": 3, "text": "0" } }), Box::new(|_, team| is_of(3)(team) && team % 2 == 0), None),
+            (json!({ "text": "1", "team": { "kind": 3 } }), Box::new(|person, team| is_of(3)(team) && person % 2 == 1), Some(true)),
+            (of_reader(0), Box::new(|_, team| read_by(0, team)), Some(true)),
+            (of_reader(1), Box::new(|_, _| true), Some(false)),
+            (of_reader(2), Box::new(|_, _| false), Some(false)),
         ];
         let (registry, dialect) = (registry(&server).await, dialect(&server));
         for (condition, meets, are_few) in conditions {
@@ -115,9 +120,11 @@ on_both_engines! {
                 let text = condition.to_string();
                 let query = [("where", text.as_str()), ("count", "none"), ("limit", "25")];
                 let plan = planned_in(&registry, registry.object("person").unwrap(), &query);
-                let statement = sql::list_of_keys(dialect, &plan).expect("a statement").statement;
-                let counted = format!("SELECT count(*) FROM ({}) AS page", with_values(dialect, statement));
-                let rows = if are_few { newest.len().min(26) } else { 0 };
+                let attempt = sql::list_of_keys(dialect, &plan);
+                assert_eq!(attempt.is_some(), are_few.is_some(), "{condition}");
+                let Some(attempt) = attempt else { continue };
+                let counted = format!("SELECT count(*) FROM ({}) AS page", with_values(dialect, attempt.statement));
+                let rows = if are_few == Some(true) { newest.len().min(26) } else { 0 };
                 assert_eq!(server.sql(&counted).await, [[rows.to_string()]], "{condition}");
             }
         }

@@ -14,8 +14,9 @@ use crate::events::webhooks::short_leases;
 
 /// The number of kills on both engines together: in the gate, and in the long command. `BLOCKBASE_KILLS` overrides it.
 const KILLS: [u64; 2] = [20, 200];
-/// The number of kills of one database. After them, everything has to settle.
-const KILLS_A_ROUND: u64 = 100;
+/// The number of kills of one database. After them, everything has to settle. The server gives up a delivery that was under way at
+/// seven ends.
+const KILLS_A_ROUND: u64 = 6;
 /// The longest time between a boot and a kill.
 const LIFE_MAX_MS: u64 = 350;
 
