@@ -60,6 +60,9 @@ mod context;
 mod error;
 mod event;
 mod headers;
+// Tests compile it for every target, without making it the allocator.
+#[cfg(any(test, all(feature = "allocator", target_arch = "wasm32", not(target_feature = "atomics"))))]
+mod memory;
 
 pub use blockbase_sdk_macros::{action, block, hook, subscription};
 pub use context::{Actor, Context};

@@ -35,7 +35,7 @@ async fn check_pages(admin: &Admin<'_>, condition: &Value, newest: &[usize]) {
         for (limit, offset) in [(10, 0), (25, 0), (25, 30), (25, 5_000), (100, 10)] {
             for count in ["none", "exact"] {
                 let list = admin.get(&format!("{path}&sort={sort}&limit={limit}&offset={offset}&count={count}")).await;
-                let page: Vec<usize> = rows.iter().copied().skip(offset).take(limit).collect();
+                let page = &rows[offset.min(rows.len())..(offset + limit).min(rows.len())];
                 assert_eq!(numbers(&list.json()), page, "{condition} {sort} {limit} {offset}: {}", list.text);
                 let pagination = &list.json()["pagination"];
                 assert_eq!(pagination["hasNextPage"], offset + limit < rows.len(), "{condition} {offset}: {}", list.text);
