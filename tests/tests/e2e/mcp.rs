@@ -193,7 +193,7 @@ impl Stream {
 }
 
 /// A new user with these grants.
-async fn user_with<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
+pub(crate) async fn user_with<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     let user = admin.server.with_token(admin.server.sign_up(name).await);
     let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
     let role = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await;

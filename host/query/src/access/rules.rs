@@ -276,10 +276,15 @@ struct Counted<'a> {
     conditions: Option<(Condition, Condition)>,
 }
 
-/// The rules that count on rows of `object`. Those beyond the maximum give nothing, so that the size of a statement is limited.
+/// The rules that count. Those beyond the maximum give nothing, so that the size of a statement is limited.
+fn first_rules(rules: &[Rule]) -> impl Iterator<Item = &Rule> {
+    rules.iter().take(RULES_MAX)
+}
+
+/// The rules that count on rows of `object`.
 fn counted<'a>(rules: &'a [Rule], grant_context: &GrantContext<'_>, object: &Object) -> Vec<Counted<'a>> {
     let read = |rule: &'a Rule| Counted { rule, conditions: rule.on(grant_context, object) };
-    rules.iter().take(RULES_MAX).map(read).collect()
+    first_rules(rules).map(read).collect()
 }
 
 /// The fields that a reader with these rules knows of an object. `None` if they may read every cell of the rows.
@@ -353,7 +358,7 @@ impl Decision {
     /// The fields of an object that a writer with this decision may name. `None` for all of them.
     pub fn writable(&self, grant_context: &GrantContext<'_>, object: &Object) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        let unread: Vec<Counted<'_>> = rules.iter().take(RULES_MAX).map(|rule| Counted { rule, conditions: None }).collect();
+        let unread: Vec<Counted<'_>> = first_rules(rules).map(|rule| Counted { rule, conditions: None }).collect();
         fields_of(grant_context, object, &unread, |rule| &rule.listed.write, |_| true)
     }
 
@@ -386,8 +391,7 @@ impl Decision {
             (one, two) => {
                 let (rules, others) = (one.rules(), two.rules());
                 let mut both: Vec<Rule> = Vec::new();
-                let others = || others.iter().take(RULES_MAX);
-                for rule in rules.iter().take(RULES_MAX).flat_map(|rule| others().filter_map(|other| rule.and(other))) {
+                for rule in first_rules(&rules).flat_map(|rule| first_rules(&others).filter_map(|other| rule.and(other))) {
                     if rule.says_something() && !both.iter().any(|known| known.makes_needless(&rule)) {
                         both.retain(|known| !rule.makes_needless(known));
                         both.push(rule);

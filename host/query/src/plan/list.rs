@@ -88,20 +88,27 @@ impl ListPlan {
         may_count && self.with_count && self.cursor.is_none()
     }
 
-    /// Whether an index contains the rows in the list's order, so that nothing has to be sorted.
-    pub(crate) fn follows_index(&self) -> bool {
-        let column = |place: usize| self.order.get(place).map(|(index, _)| &self.object.columns[*index]);
-        let is_indexed = match (column(0), column(1)) {
-            (Some(first), None) => first.name == system::ID,
-            (Some(first), Some(second)) => {
-                self.order.len() == 2
-                    && second.name == system::ID
-                    && (first.is_sorted || first.name == system::CREATED_AT)
-                    && self.order[0].1 == self.order[1].1
-            }
-            (None, _) => true,
+    /// Whether an index contains the rows of the object in the list's order. So SQLite can stop when the page is full.
+    pub(crate) fn is_in_order_of_index(&self) -> bool {
+        let column = |index: usize| self.object.columns[index].name.as_str();
+        let definition = &self.object.definition;
+        let is_indexed = |name: &str| {
+            name == system::CREATED_AT
+                || definition.fields.iter().any(|field| field.name == name && field.indexed)
+                || definition.indexes.iter().any(|group| group.as_slice() == [name])
         };
-        is_indexed && self.selection.is_everything()
+        match self.order.as_slice() {
+            [(only, _)] => column(*only) == system::ID,
+            [(first, descends), (second, also_descends)] => {
+                is_indexed(column(*first)) && column(*second) == system::ID && descends == also_descends
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the list has all rows, in the order of an index, so that nothing has to be sorted.
+    pub(crate) fn follows_index(&self) -> bool {
+        self.is_in_order_of_index() && self.selection.is_everything()
     }
 }
 

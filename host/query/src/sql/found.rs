@@ -36,8 +36,8 @@ use uuid::Uuid;
 use super::param::{Param, Statement};
 use super::read::{limit_of, order_keys, rows_at_places};
 use super::related::{
-    FEW_MAX, FOUND_MAX, HEADS_MAX, is_by_creation, is_in_order_of_index, is_indexed, is_led_by_index, is_led_by_links, is_plain,
-    is_repeatable, lead_of_page, leads, parts_of,
+    FEW_MAX, FOUND_MAX, HEADS_MAX, is_by_creation, is_indexed, is_led_by_index, is_led_by_links, is_plain, is_repeatable,
+    lead_of_page, leads, parts_of,
 };
 use super::sample::is_sampled;
 use super::writer::{Place, Way, Writer};
@@ -386,7 +386,7 @@ fn judged_rows(plan: &ListPlan, limit: i64) -> Option<i64> {
         true => FIRST_ROWS_MAX,
         false => FIRST_ROWS_TO_MANY_MAX,
     };
-    (read_and_skipped(plan, limit) <= most && is_in_order_of_index(plan)).then_some(most)
+    (read_and_skipped(plan, limit) <= most && plan.is_in_order_of_index()).then_some(most)
 }
 
 /// The number of rows that a page with at most `limit` rows reads and skips.

@@ -12,12 +12,12 @@
 //!
 //! If there are more keys, or if the page is empty, the statement returns no row. Then it was in vain.
 
-use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
+use blockbase_schema::{RelationShape, Value, system};
 
 use super::found::{Attempt, FIRST_ROWS_MAX, MERGED_KEYS_MAX, TESTED_KEYS_MAX, is_searched, read_and_skipped, tests_beside};
 use super::param::Param;
 use super::read::{count_if_full, limit_of, order_keys};
-use super::related::{is_by_creation, is_plain, is_range, lead_of_page, leads, parts_of};
+use super::related::{begins_index, is_by_creation, is_plain, is_range, lead_of_page, leads, parts_of};
 use super::write::link_sides;
 use super::writer::Writer;
 use crate::access::Scope;
@@ -119,19 +119,6 @@ fn compared<'c>(related: &Related, part: &'c Condition) -> Option<(usize, &'c Va
         }
         _ => None,
     }
-}
-
-fn begins_index(object: &Object, column: usize) -> bool {
-    let column = &object.columns[column];
-    let definition = &object.definition;
-    let is_system = column.is_system && [system::ID, system::CREATED_BY].contains(&column.name.as_str());
-    let mut groups = definition.indexes.iter().chain(&definition.constraints.unique_together);
-    let is_indexed = column.unique
-        || column.reference.is_some()
-        || definition.fields.iter().any(|field| field.indexed && field.name == column.name)
-        || groups.any(|group| group.first() == Some(&column.name));
-    // The index of a list is not one of its elements.
-    column.ty != ColumnType::TextList && (is_system || is_indexed)
 }
 
 /// `SELECT … AS svc_key …`: the ids of the related rows that have a link to one certain row, for example to the caller. The table

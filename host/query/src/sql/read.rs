@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::found::{self, Found};
 use super::kept;
 use super::param::{Param, Statement};
-use super::related::{Page, is_by_creation, is_in_order_of_index};
+use super::related::{Page, is_by_creation};
 use super::search::trigram_query;
 use super::total::{stored, total};
 use super::write::link_sides;
@@ -122,7 +122,7 @@ pub(super) fn rows(
     writer.begin_at(plan, part);
     let keys = order_keys(dialect, plan, part, plan.order.len());
     match limit {
-        Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
+        Some(limit) if by_place && plan.is_in_order_of_index() && !matches!(plan.selection.scope, Scope::Seen(_)) => {
             let page = Page {
                 keys: &keys,
                 is_by_creation: is_by_creation(plan),

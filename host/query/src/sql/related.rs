@@ -80,24 +80,9 @@ impl Page<'_> {
     }
 }
 
-/// Whether SQLite can read the rows of a list in its order, by an index, and stop when the page is full.
-pub(super) fn is_in_order_of_index(plan: &ListPlan) -> bool {
-    let column = |index: usize| plan.object.columns[index].name.as_str();
-    let is_indexed = |name: &str| {
-        name == system::CREATED_AT || plan.object.definition.fields.iter().any(|field| field.name == name && field.indexed)
-    };
-    match plan.order.as_slice() {
-        [(only, _)] => column(*only) == system::ID,
-        [(first, descends), (second, also_descends)] => {
-            is_indexed(column(*first)) && column(*second) == system::ID && descends == also_descends
-        }
-        _ => false,
-    }
-}
-
 /// Whether a list is in the order of creation, in one direction or the other.
 pub(super) fn is_by_creation(plan: &ListPlan) -> bool {
-    is_in_order_of_index(plan)
+    plan.is_in_order_of_index()
         && plan.order.first().is_some_and(|(first, _)| plan.object.columns[*first].name == system::CREATED_AT)
 }
 
@@ -605,14 +590,26 @@ fn is_single(object: &Object, condition: &Condition) -> bool {
 pub(super) fn is_indexed(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Test(predicate) => {
-            let column = &object.columns[predicate.column];
             let is_sought = matches!(&predicate.test, Test::Compare(Comparison::Equal, _) | Test::In { negated: false, .. });
-            // Each object has an index of its creators.
-            let is_creator = column.is_system && column.name == system::CREATED_BY;
-            is_sought && (column.is_sorted || column.unique || column.reference.is_some() || is_creator)
+            is_sought && begins_index(object, predicate.column)
         }
         condition => is_single(object, condition),
     }
+}
+
+/// Whether an index begins with a column, so that it leads to the rows that have one value in it.
+pub(super) fn begins_index(object: &Object, column: usize) -> bool {
+    let column = &object.columns[column];
+    let definition = &object.definition;
+    // Each object has an index of its creators.
+    let is_system = column.is_system && [system::ID, system::CREATED_BY].contains(&column.name.as_str());
+    let mut groups = definition.indexes.iter().chain(&definition.constraints.unique_together);
+    let is_indexed = column.unique
+        || column.reference.is_some()
+        || definition.fields.iter().any(|field| field.indexed && field.name == column.name)
+        || groups.any(|group| group.first() == Some(&column.name));
+    // The index of a list is not one of its elements.
+    column.ty != ColumnType::TextList && (is_system || is_indexed)
 }
 
 /// Whether an index leads to the rows that meet a condition on their own columns or on related rows.

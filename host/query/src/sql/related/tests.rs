@@ -38,17 +38,16 @@ pub(in crate::sql) fn registry() -> Registry {
 
 /// The plan of a list without a total.
 pub(in crate::sql) fn planned(object: &str, condition: Value, sort: &str) -> ListPlan {
-    let registry = registry();
+    planned_in(&registry(), object, condition, sort)
+}
+
+fn planned_in(registry: &Registry, object: &str, condition: Value, sort: &str) -> ListPlan {
     let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
     let condition = condition.to_string();
     let request =
         ListRequest::from_parameters([("where", condition.as_str()), ("sort", sort), ("count", "none")]).expect("a request");
-    let reading = Reading {
-        registry: &registry,
-        decide: &|_| Ok(access.clone()),
-        variables: &Variables::default,
-        bounds: Bounds::of_request(),
-    };
+    let reading =
+        Reading { registry, decide: &|_| Ok(access.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
     let object = Arc::clone(registry.object(object).expect("an object"));
     ListPlan::new(&object, &access, &request, &reading, Vec::new()).expect("a plan")
 }
@@ -111,6 +110,33 @@ fn one_related_row_is_compared_by_its_key() {
             assert!(!statement.contains("= (SELECT"), "{statement}");
         }
     }
+}
+
+#[test]
+fn an_index_leads_to_the_rows_with_a_value_in_its_first_column() {
+    const NAMES: [&str; 5] = ["shelf", "place", "maker", "number", "color"];
+    let definition = json!({
+        "name": "part",
+        "fields": NAMES.map(|name| json!({ "name": name, "type": "text" })).as_slice(),
+        "indexes": [["shelf", "place"], ["color"]],
+        "constraints": { "uniqueTogether": [["maker", "number"]] },
+    });
+    let object = StoredObject {
+        id: 1,
+        revision: 1,
+        keys: vec![1, 2, 3, 4, 5],
+        definition: serde_json::from_value(definition).expect("a definition"),
+        since: Default::default(),
+    };
+    let registry = Registry::new(1, vec![object], Vec::new()).expect("a registry");
+    let indexed = NAMES.map(|name| {
+        let plan = planned_in(&registry, "part", json!({ name: "x" }), "");
+        is_indexed(&plan.object, &plan.selection.conditions[0])
+    });
+    assert_eq!(indexed, [true, false, true, false, true]);
+    // Only an index of one column has the rows in the order of this column and of the id.
+    let sorted = NAMES.map(|name| planned_in(&registry, "part", json!({}), name).follows_index());
+    assert_eq!(sorted, [false, false, false, false, true]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Pages of the rows that have one of few or of many foreign keys.
 
 use blockbase_query::sql;
-use blockbase_tests::{Admin, Engine, on_both_engines};
+use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::many::{make_all, numbers};
 use crate::data::conditions::encoded;
 use crate::data::search::{dialect, planned_in, registry, with_values};
+use crate::mcp::user_with;
 
 const TEAMS: usize = 60;
 const PEOPLE: usize = 1_200;
@@ -128,5 +129,61 @@ on_both_engines! {
                 assert_eq!(server.sql(&counted).await, [[rows.to_string()]], "{condition}");
             }
         }
+    }
+}
+
+/// The text of the statement by which a list reads its object. Meanwhile, a lock on the table of the object holds it up.
+async fn statement_of_list(admin: &Admin<'_>, object: &str, query: &str) -> (Value, String) {
+    let server = admin.server;
+    let lock = server.lock_rows(&format!("LOCK TABLE {object} IN ACCESS EXCLUSIVE MODE")).await;
+    let path = format!("/api/v1/data/{object}?{query}");
+    let statement = async {
+        let waiting = "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let mut found = Vec::new();
+        until("the list waits for the lock", async || {
+            found = server.sql(waiting).await;
+            !found.is_empty()
+        })
+        .await;
+        lock.release().await;
+        found.remove(0).remove(0)
+    };
+    let (list, statement) = tokio::join!(admin.get(&path), statement);
+    assert_eq!(list.status, 200, "{query}: {}", list.text);
+    (list.json(), statement)
+}
+
+#[tokio::test]
+async fn a_list_by_few_foreign_keys_begins_with_the_small_statement_on_postgres() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    let number = json!({ "name": "number", "type": "integer", "required": true });
+    admin.define("team", json!([number, { "name": "kind", "type": "integer", "indexed": true }])).await;
+    admin.define("person", json!([number])).await;
+    admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "person", "target": "team" })).await;
+    let teams = make_all(&admin, "team", (0..3).map(|number| json!({ "number": number, "kind": number })).collect()).await;
+    let people = (0..9).map(|number| json!({ "number": number, "team_id": teams[number % 3] })).collect();
+    make_all(&admin, "person", people).await;
+    let of_kind = encoded(&json!({ "team": { "kind": 1 } }).to_string());
+    let of_number = encoded(&json!({ "team": { "number": 1 } }).to_string());
+    let grants = json!([
+        { "resource": "team", "actions": ["read"] },
+        { "resource": "person", "actions": ["read"], "where": { "team": { "kind": 1 } } },
+    ]);
+    let reader = user_with(&admin, "ann", grants).await;
+    for (caller, query, is_small, found) in [
+        (&admin, format!("where={of_kind}&count=none"), true, 3),
+        (&admin, format!("where={of_kind}&count=exact"), true, 3),
+        (&admin, format!("where={of_kind}&count=none&sort=created_at&limit=2&offset=1"), true, 2),
+        (&reader, "count=none".to_owned(), true, 3),
+        (&reader, "count=exact&limit=2".to_owned(), true, 2),
+        // In these, no index leads to the keys, or the rows of a key are not in the order of the page.
+        (&admin, format!("where={of_number}&count=none"), false, 3),
+        (&admin, format!("where={of_kind}&count=none&sort=number"), false, 3),
+    ] {
+        let (list, statement) = statement_of_list(caller, "person", &query).await;
+        assert_eq!(statement.contains("svc_found CROSS JOIN LATERAL"), is_small, "{query}: {statement}");
+        let numbers = numbers(&list);
+        assert_eq!((numbers.len(), numbers.iter().all(|number| number % 3 == 1)), (found, true), "{query}: {list}");
     }
 }
