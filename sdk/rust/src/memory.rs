@@ -1,21 +1,20 @@
-//! The allocator of a block. The first 32 KiB of a call come from a region of the block's own data.
+//! The allocator of a block. The first 32 KiB of an instance come from a region of the block's own data.
 //!
-//! Each call runs in a new instance, whose memory is dropped at the end of the call. The allocator of the standard library
-//! begins with no memory. So the first allocation of each call would grow the memory: the server changes the protection of the
-//! new pages, and changes it back before the next call. The region is there from the beginning. It has only zeros, so the file
-//! does not contain it, and only the pages that a call touches cost something.
+//! By default each call runs in a new instance, whose memory is dropped at the end of the call. The allocator of the standard
+//! library begins with no memory, or with the rest of the last page (wasm32-wasip2). So the first allocations of each call would
+//! grow the memory: the server changes the protection of the new pages, and changes it back before the next call. The region is
+//! there from the beginning. It has only zeros, so the file does not contain it.
 //!
-//! Allocations take the region from its beginning to its end. Only the last one can be freed or can grow in place. The bytes of
-//! others are lost when they are freed, but never more than the region has. What does not fit comes from the allocator of the
-//! standard library, which uses freed bytes again.
+//! Allocations take the region from its beginning to its end. Only the last one can be freed or can grow in place. If another one
+//! is freed, its bytes are not used again. What does not fit comes from the allocator of the standard library, which uses freed
+//! bytes again. So an instance that serves many calls soon gets all its memory there.
 //!
 //! Without the feature `allocator`, this module is left out, and a block can have another `#[global_allocator]`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 
-/// The size of the region. It fits into the last page of WebAssembly of a small block's data, so the memory is no larger with it. By
-/// estimate, a call that reads 20 small records and returns them takes all of it.
+/// The size of the region. It fits into the last page of WebAssembly of a small block's data, so the memory is no larger with it.
 #[cfg(not(test))]
 const REGION_BYTES: usize = 32 * 1024;
 /// Each allocation begins at a multiple of this size and takes a multiple of it. No primitive type has a larger alignment.

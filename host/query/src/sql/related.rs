@@ -597,17 +597,17 @@ pub(super) fn is_indexed(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index begins with a column, so that it leads to the rows that have one value in it.
+/// Whether an index begins with a column, so that it leads to the rows that have one value in it. That of a unique group does not
+/// count: its first column usually has few values, each in many rows.
 pub(super) fn begins_index(object: &Object, column: usize) -> bool {
     let column = &object.columns[column];
     let definition = &object.definition;
     // Each object has an index of its creators.
     let is_system = column.is_system && [system::ID, system::CREATED_BY].contains(&column.name.as_str());
-    let mut groups = definition.indexes.iter().chain(&definition.constraints.unique_together);
     let is_indexed = column.unique
         || column.reference.is_some()
         || definition.fields.iter().any(|field| field.indexed && field.name == column.name)
-        || groups.any(|group| group.first() == Some(&column.name));
+        || definition.indexes.iter().any(|group| group.first() == Some(&column.name));
     // The index of a list is not one of its elements.
     column.ty != ColumnType::TextList && (is_system || is_indexed)
 }

@@ -38,6 +38,7 @@ block!(
     answers::refuse,
     answers::panic,
     answers::slow,
+    state::allocate,
     state::count,
     state::count_slowly,
     state::count_request,

@@ -19,6 +19,17 @@ pub(crate) fn count(_context: &Context) -> Result<u64, Error> {
 }
 
 #[derive(Deserialize, JsonSchema)]
+pub(crate) struct Allocation {
+    bytes: usize,
+}
+
+/// The address of a new allocation.
+#[action]
+pub(crate) fn allocate(_context: &Context, input: Allocation) -> Result<usize, Error> {
+    Ok(std::hint::black_box(vec![1_u8; input.bytes]).as_ptr().addr())
+}
+
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct Slowly {
     ms: u64,
 }

@@ -4,6 +4,9 @@ use blockbase_sdk::{Context, Error, Event, action, block, data, hook, hooks, log
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+#[global_allocator]
+static ALLOCATOR: std::alloc::System = std::alloc::System;
+
 /// The `config` of the subscriptions in `block.json`.
 #[derive(Deserialize)]
 struct Settings {

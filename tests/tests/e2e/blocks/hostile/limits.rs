@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines};
+use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines, test_block};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -180,13 +180,30 @@ on_both_engines! {
 /// Each call writes the whole memory of a new instance, so it must not be larger than needed.
 #[tokio::test]
 async fn the_memory_of_a_block_in_rust_begins_with_a_small_stack() {
-    let block = example_block("echo").await;
-    let payloads = wasmparser::Parser::new(0).parse_all(&block).map(Result::unwrap);
+    // Four pages for the stack, and the others for all other data. A stack of 1 MiB has 16.
+    let pages = pages_at_start(&example_block("echo").await);
+    assert!(matches!(pages[..], [4..=8]), "{pages:?}");
+}
+
+/// The pages of 64 KiB that each memory of a block begins with.
+fn pages_at_start(block: &[u8]) -> Vec<u64> {
+    let payloads = wasmparser::Parser::new(0).parse_all(block).map(Result::unwrap);
     let memories = payloads.filter_map(|payload| match payload {
         wasmparser::Payload::MemorySection(memories) => Some(memories.into_iter().map(|memory| memory.unwrap().initial)),
         _ => None,
     });
-    // In pages of 64 KiB: four for the stack, and the others for all other data. A stack of 1 MiB has 16.
-    let pages: Vec<u64> = memories.flatten().collect();
-    assert!(matches!(pages[..], [4..=8]), "{pages:?}");
+    memories.flatten().collect()
+}
+
+/// To grow the memory in each call costs system calls.
+#[tokio::test]
+async fn small_allocations_of_a_block_in_rust_do_not_grow_its_memory() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    let admin = server.admin().await;
+    assert_eq!(install(&admin, "", json!({})).await.status, 201);
+    let at_start = pages_at_start(&test_block("hostile").await)[0] * 64 * 1024;
+    for (bytes, is_grown) in [(1, false), (4_000, false), (20_000, false), (40_000, true)] {
+        let address = call(&admin, "allocate", json!({ "bytes": bytes })).await.data().as_u64().unwrap();
+        assert_eq!(address >= at_start, is_grown, "{bytes} bytes at {address}, {at_start} at the start");
+    }
 }
