@@ -531,6 +531,10 @@ impl World {
             },
             Condition::Leaf(column, operator, operands) => {
                 let value = match place {
+                    // The form alone shows that no value is in an empty list.
+                    Place::Gone if operands.is_empty() && matches!(operator, Operator::In | Operator::Nin) => {
+                        return Some(*operator == Operator::Nin);
+                    }
                     Place::Gone => return None,
                     Place::Row(row) if eyes.shows(object, row, &column.name) => &row.values[&column.name],
                     Place::Row(_) | Place::Absent => &Value::Null,
