@@ -19,8 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 RECORDS = 10_000
@@ -68,11 +68,9 @@ class Side:
                 made = self.send(connection, "POST", self.records, record(number))
                 self.ids.append(made.get("data", made)["id"])
 
-        threads = [threading.Thread(target=work, args=(first,)) for first in range(FILLERS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        # A thread that fails ends the whole run.
+        with ThreadPoolExecutor(FILLERS) as threads:
+            list(threads.map(work, range(FILLERS)))
 
     def measure(self, folder, request, seconds):
         """Requests a second, and the p99 as wrk prints it."""
