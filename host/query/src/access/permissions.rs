@@ -224,14 +224,14 @@ impl Permissions {
     pub fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
-        let shared = own.and(&limit.decide(resource, action)?);
+        let mut shared = own.and(&limit.decide(resource, action)?);
+        if action == Action::Create {
+            shared = shared.for_new_rows_of(self.owner.as_ref());
+        }
         match &shared {
             // The grants allow the rows of one actor, and the limit the rows of another actor. No row belongs to both.
             Decision::Rows(Scope::Nothing) if !own.is_empty() => None,
             Decision::Rules(rules) if rules.is_empty() && !own.is_empty() => None,
-            // A new row belongs to the actor of these rights, but the limit's grant for own rows covers only the rows of another
-            // actor.
-            Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.owner.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
     }
@@ -477,6 +477,14 @@ mod tests {
         assert_eq!(rows_of_maker.decide("task", Action::Read), Some(Decision::Rows(Scope::Own("m".into()))));
         assert_eq!(rows_of_maker.decide("task", Action::Create), None);
         assert_eq!(limited(own(&[Action::Read]), "u", own(&[Action::Read]), "m").decide("task", Action::Read), None);
+        // A condition beside it changes nothing, because the maker's grant still accepts only rows of the maker.
+        let rule = Grant { rows: Some(Clause::new(r##"{"#1:1":"open"}"##)), ..grant("task", &[Action::Create], None) };
+        let others = limited(rule.clone(), "u", own(&[Action::Create]), "m");
+        assert_eq!(others.decide("task", Action::Create), None);
+        assert!(limited(rule.clone(), "u", own(&[Action::Create]), "u").decide("task", Action::Create).is_some());
+        // A check of its own decides alone which rows may be made.
+        let checked = Grant { check: Some(Clause::new("{}")), ..own(&[Action::Create]) };
+        assert!(limited(rule, "u", checked, "m").decide("task", Action::Create).is_some());
         let same = limited(own(&[Action::Create]), "u", own(&[Action::Create]), "u");
         assert_eq!(same.decide("task", Action::Create), Some(Decision::Rows(Scope::Own("u".into()))));
         // In a chain of keys, each key limits the rights.

@@ -66,6 +66,16 @@ impl Rule {
         has_fields && all_of(&self.rows, &other.rows) && all_of(&self.check, &other.check)
     }
 
+    /// Whether the rule's check accepts a row of `owner`, as far as the creator of the row decides this.
+    fn accepts_rows_of(&self, owner: Option<&String>) -> bool {
+        let accepts = |part: &Bound| match part {
+            Bound::Own(actor) => Some(actor) == owner,
+            Bound::Nobody => false,
+            Bound::Clause(..) => true,
+        };
+        self.check.iter().all(accepts)
+    }
+
     /// Whether the rule allows all fields of every row, without a condition.
     pub(super) fn is_whole(&self) -> bool {
         self.rows.is_empty() && self.check.is_empty() && self.listed.are_all()
@@ -402,6 +412,18 @@ impl Decision {
                     }
                 }
                 Decision::Rules(both)
+            }
+        }
+    }
+
+    /// The decision without what cannot create a row, because it accepts only rows of other actors than `owner`, who creates it.
+    pub(super) fn for_new_rows_of(self, owner: Option<&String>) -> Decision {
+        match self {
+            Decision::Rows(Scope::Own(actor)) if Some(&actor) != owner => Decision::Rows(Scope::Nothing),
+            Decision::Rows(_) => self,
+            Decision::Rules(mut rules) => {
+                rules.retain(|rule| rule.accepts_rows_of(owner));
+                Decision::Rules(rules)
             }
         }
     }

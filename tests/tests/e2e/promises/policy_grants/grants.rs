@@ -232,6 +232,10 @@ impl Caller {
             };
             all = all.iter().flat_map(|known| layer.of(object, action).filter_map(move |held| with(known, held))).collect();
         }
+        // Nobody makes a row whose creator is somebody else.
+        let accepts =
+            |(layer, held): (&Layer, &&Held)| !held.grant.is_own || held.grant.check.is_some() || layer.user == self.user;
+        all.retain(|grants| action != "create" || self.layers.iter().zip(grants).all(accepts));
         all
     }
 
@@ -258,9 +262,13 @@ impl Caller {
         let is_free = |held: &Held| !held.grant.is_own && !is_limited(held);
         let is_plain = |layer: &Layer| layer.of(object, "read").all(|held| !is_limited(held) && held.grant.check.is_none());
         let has_limits = |layer: &Layer| layer.of(object, "read").any(is_limited) && !layer.of(object, "read").any(is_free);
+        // A grant for all fields of the own rows makes the other grants for own rows needless.
+        let together = self.together(object, "read");
+        let is_of_own = |grants: &Vec<&Held>| grants.iter().any(|held| held.grant.is_own);
+        let has_all_own = together.iter().all(is_of_own) && together.iter().any(|grants| !grants.iter().copied().any(is_limited));
         match self.may(object, "read") {
             true if self.layers.iter().all(is_plain) => Moment::Operation,
-            true if self.layers.iter().any(has_limits) => Moment::Batch,
+            true if self.layers.iter().any(has_limits) && !has_all_own => Moment::Batch,
             true => Moment::Either,
             false => Moment::Operation,
         }
