@@ -145,7 +145,7 @@ async fn define(side: &mut Side) -> String {
         let fields = json!([
             { "name": "title", "type": "text" },
             { "name": "code", "type": "text", "isUnique": true },
-            { "name": "kind", "type": "integer", "indexed": true },
+            { "name": "kind", "type": "integer", "indexed": true, "required": true },
             { "name": "state", "type": "text" },
         ]);
         side.post("/api/v1/objects", &json!({ "name": object, "fields": fields })).await;

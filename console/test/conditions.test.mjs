@@ -509,6 +509,17 @@ test("a condition is copied with all its digits", () => {
   assert.equal(printJson(mcp.arguments), `{"object_name":"task","where":${where},"page_size":50}`);
 });
 
+test("a number that a literal of GraphQL cannot keep is copied as a variable", () => {
+  const copied = (view) => copies.copiesOf(task, of, { conditions: [], where: "", search: "", sort: [], ...view }, [{ id: "title" }], 1, 50).graphql;
+  const where = copied({ where: '{"_or":[{"amount":123456789012.123456},{"title":"x"}]}' });
+  assert.match(where.query, /^query\(\$where: Task_Where\) \{\n {2}task\(where: \$where, pageSize: 50\)/);
+  assert.equal(printJson(where.variables), '{"where":{"_or":[{"amount":{"eq":123456789012.123456}},{"title":{"eq":"x"}}]}}');
+  const filter = copied({ conditions: [{ field: "amount", operator: "gt", value: "0.12345678901234567890" }] });
+  assert.match(filter.query, /^query\(\$filter: \[FilterInput!\]\) \{\n {2}task\(filter: \$filter, pageSize: 50\)/);
+  assert.equal(printJson(filter.variables), '{"filter":[{"field":"amount","operator":"gt","value":0.12345678901234567890}]}');
+  assert.equal(copied({ where: '{"amount":1.5}' }).variables, undefined);
+});
+
 test("a condition of a grant has tighter bounds", () => {
   const within = (json) => sendable.fits(read(json), task, of, sendable.OF_GRANT);
   const tests = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ title: String(index) })) });

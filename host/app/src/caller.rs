@@ -246,7 +246,6 @@ impl Caller {
                     .and_then(|block| caller.decide(resource, action).map(|caller| block.and(&caller)));
                 match (plain, shared) {
                     (Some(_), Some(shared)) if shared.is_all() => Some(shared),
-                    (Some(plain @ Decision::Rows(_)), Some(Decision::Rows(_))) => Some(plain),
                     (Some(plain), Some(shared)) => Some(plain.or(shared)),
                     (plain, shared) => plain.or(shared),
                 }

@@ -64,6 +64,19 @@ pub struct Rules {
     pub options: Option<Vec<String>>,
 }
 
+/// The indexes of an object that begin with one column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColumnIndexes {
+    /// Whether there is one.
+    pub exist: bool,
+    /// Whether one leads to the rows that have one value in the column. The index of a unique group does not count, because its
+    /// first column usually has few values, each in many rows. That of `created_at` does not either, because an import gives many
+    /// rows the same moment.
+    pub lead_to_rows: bool,
+    /// Whether one has the rows in the order of the column and then of `id`.
+    pub order_rows: bool,
+}
+
 /// One column of an object.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -83,6 +96,7 @@ pub struct Column {
     pub reference: Option<Reference>,
     /// Whether a declared index is ordered by the column.
     pub is_sorted: bool,
+    pub indexes: ColumnIndexes,
     /// The number of the last event before the column got its name. 0 if it is as old as its object, or older than these numbers.
     pub named_since: i64,
     /// The maximum number of bytes of a text value in an index. The engines limit the size of an index entry.
@@ -118,6 +132,7 @@ impl Column {
             is_system: true,
             reference: None,
             is_sorted: false,
+            indexes: ColumnIndexes::default(),
             named_since: 0,
             index_bytes_max: None,
         }
@@ -137,6 +152,7 @@ impl Column {
             is_system: false,
             reference: Some(reference),
             is_sorted: false,
+            indexes: ColumnIndexes::default(),
             named_since: 0,
             index_bytes_max: None,
         }
@@ -156,6 +172,7 @@ impl Column {
             is_system: false,
             reference: None,
             is_sorted: false,
+            indexes: ColumnIndexes::default(),
             named_since: 0,
             index_bytes_max: None,
         }
@@ -211,6 +228,7 @@ impl Column {
             is_system: false,
             reference: None,
             is_sorted: field.indexed,
+            indexes: ColumnIndexes::default(),
             named_since: 0,
             index_bytes_max: (field.is_unique || field.indexed).then_some(INDEX_BYTES_MAX),
         };

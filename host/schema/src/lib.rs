@@ -33,7 +33,7 @@ pub mod time;
 pub use action::Action;
 pub use code::Code;
 pub use coerce::{is_email, is_url, parse_filter_text};
-pub use column::{Column, ColumnType, Rules};
+pub use column::{Column, ColumnIndexes, ColumnType, Rules};
 pub use error::{BUSY_RETRY_AFTER_S, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::column::{Column, INDEX_BYTES_MAX};
+use crate::column::{Column, ColumnIndexes, ColumnType, INDEX_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::kept_texts::KeptTexts;
@@ -99,6 +99,27 @@ pub struct Object {
     by_name: HashMap<String, usize>,
 }
 
+/// The indexes of an object that begin with a column.
+fn indexes_of(column: &Column, definition: &ObjectDefinition) -> ColumnIndexes {
+    let begins = |group: &Vec<String>| group.first() == Some(&column.name);
+    // Each object has an index of its ids, one of its moments of creation, and one of its creators. Users have no such moments and
+    // creators as records.
+    let is_system = |names: &[&str]| column.is_system && names.contains(&column.name.as_str());
+    let is_declared = definition.fields.iter().any(|field| field.indexed && field.name == column.name);
+    // The index of a list is not one of its elements.
+    let lead_to_rows = column.ty != ColumnType::TextList
+        && (is_system(&[system::ID, system::CREATED_BY])
+            || column.unique
+            || column.reference.is_some()
+            || is_declared
+            || definition.indexes.iter().any(begins));
+    let order_rows = is_system(&[system::ID, system::CREATED_AT])
+        || is_declared
+        || definition.indexes.iter().any(|group| group.as_slice() == [column.name.as_str()]);
+    let exist = lead_to_rows || order_rows || definition.constraints.unique_together.iter().any(begins);
+    ColumnIndexes { exist, lead_to_rows, order_rows }
+}
+
 impl Object {
     /// Checks a definition and makes its columns. `relationships` are all relationships. Each one with a foreign key on this object adds
     /// a column, and `number_of` returns the number of the object that it refers to.
@@ -161,6 +182,9 @@ impl Object {
             for index in group.iter().filter_map(|name| by_name.get(name)) {
                 columns[*index].is_sorted = true;
             }
+        }
+        for column in &mut columns {
+            column.indexes = indexes_of(column, &definition);
         }
         let texts = KeptTexts::default();
         let object = Object { id, revision, definition, keys, since, columns, is_partial: false, texts, by_name };
@@ -247,6 +271,9 @@ impl Object {
         let mut columns = vec![Column::system(system::ID)];
         for (field, key) in definition.fields.iter().zip(&keys) {
             columns.push(Column::of_field(field, *key)?);
+        }
+        for column in &mut columns {
+            column.indexes = indexes_of(column, &definition);
         }
         let by_name = columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
         let (since, texts) = (NamesSince::default(), KeptTexts::default());

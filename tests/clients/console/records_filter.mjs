@@ -281,6 +281,16 @@ test("a copied request has all digits", async () => {
   const answer = await must(me, "POST", "/api/v1/graphql", { query });
   assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
   assert.equal(answer.data.duty.pagination.totalCount, 1);
+  // A literal of GraphQL cannot have all digits of this one, so it is a variable.
+  const decimal = "123456789012.123456";
+  await page.goto(`${base}${address(`{"_or":[{"big":${big}},{"amount":{"gt":${decimal}}}]}`)}`);
+  await ready(page);
+  await records(page, 1);
+  const [document, variables] = (await copyAs(page, "GraphQL")).split("\n\n# variables\n");
+  assert.ok(variables.includes(decimal), variables);
+  const answered = await must(me, "POST", "/api/v1/graphql", `{"query":${JSON.stringify(document)},"variables":${variables}}`);
+  assert.equal(answered.data?.duty.pagination.totalCount, 1, JSON.stringify(answered));
+
   const tool = await copyAs(page, "MCP");
   const message = tool.replace("{", '{ "jsonrpc": "2.0", "id": 1,');
   const called = await must(me, "POST", "/api/v1/mcp", message, { headers: { accept: "application/json, text/event-stream" } });

@@ -1,6 +1,6 @@
 /** The requests of each surface for the list on the screen. */
 import { isNumberType } from "../../api/field-rules";
-import { type JsonObject, type JsonValue, isJsonObject, readNumber } from "../../api/json";
+import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, readNumber } from "../../api/json";
 import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
 import { type ShapeOf, parseWhere, printParts, readWhere } from "./filters/tree";
@@ -25,6 +25,37 @@ function literal(value: JsonValue): string {
   return Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
+/** Whether a literal of GraphQL may lose digits of a number. Whole numbers of 64 bits keep theirs, and variables keep all. */
+function losesDigits(value: JsonValue): boolean {
+  if (isLosslessNumber(value)) return !/^-?\d{1,18}$/.test(value.value);
+  if (Array.isArray(value)) return value.some(losesDigits);
+  return isJsonObject(value) && Object.values(value).some(losesDigits);
+}
+
+/** The name of an object's types in GraphQL. */
+const typeName = (object: string) => object.split("_").map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");
+
+/** A variable of a GraphQL document, with its type. */
+interface Variable {
+  name: string;
+  type: string;
+  value: JsonValue;
+}
+
+/** An argument of GraphQL. If a literal would lose digits, the argument is a variable. */
+function argument(name: string, type: string, value: JsonValue, text: string): { part: string; variables: Variable[] } {
+  return losesDigits(value) ? { part: `${name}: $${name}`, variables: [{ name, type, value }] } : { part: `${name}: ${text}`, variables: [] };
+}
+
+/** A document of GraphQL with its variables. */
+function documentOf(variables: Variable[], selection: string) {
+  const declared = variables.map(({ name, type }) => `$${name}: ${type}`).join(", ");
+  return {
+    query: `${declared === "" ? "" : `query(${declared}) `}${selection}`,
+    ...(variables.length === 0 ? {} : { variables: Object.fromEntries(variables.map(({ name, value }) => [name, value])) }),
+  };
+}
+
 function isWritable(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.every(isWritable);
   return !isJsonObject(value) || Object.entries(value).every(([key, inner]) => /^[A-Za-z_]\w*$/.test(key) && isWritable(inner));
@@ -37,13 +68,15 @@ function filterCopies(shape: RecordShape, of: ShapeOf, view: ListView) {
   // If the text is not a valid condition, only the REST request contains it. The response says what is wrong with it.
   const where = view.where === "" ? undefined : parseWhere(view.where);
   const explicit = where === undefined ? undefined : printParts(readWhere(where, shape, of), shape, of, { isExplicit: true });
+  const filterText = filters.map(({ field, operator, value }) => `{ field: ${JSON.stringify(field)}, operator: ${operator}${value === undefined ? "" : `, value: ${literal(value)}`} }`);
+  const given = [
+    ...(filters.length === 0 ? [] : [argument("filter", "[FilterInput!]", filters, `[${filterText.join(", ")}]`)]),
+    ...(explicit === undefined ? [] : [argument("where", `${typeName(shape.name)}_Where`, explicit, literal(explicit))]),
+  ];
   return {
     /** The arguments of GraphQL. */
-    parts: [
-      ...(view.search === "" ? [] : [`search: ${JSON.stringify(view.search)}`]),
-      ...(filters.length === 0 ? [] : [`filter: [${filters.map(({ field, operator, value }) => `{ field: ${JSON.stringify(field)}, operator: ${operator}${value === undefined ? "" : `, value: ${literal(value)}`} }`).join(", ")}]`]),
-      ...(explicit === undefined ? [] : [`where: ${literal(explicit)}`]),
-    ],
+    parts: [...(view.search === "" ? [] : [`search: ${JSON.stringify(view.search)}`]), ...given.map(({ part }) => part)],
+    variables: given.flatMap(({ variables }) => variables),
     /** Whether GraphQL can write it. A part that the builder cannot show may have other names. */
     hasGraphql: explicit === undefined || isWritable(explicit),
     /** The members of an MCP call. */
@@ -55,7 +88,7 @@ const sortLiteral = (sort: SortKey[]) => (sort.length === 0 ? [] : [`sort: [${so
 const pageParameter = (page: number): [string, string][] => (page > 1 ? [["page", String(page)]] : []);
 
 export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, columns: RecordColumn[], page: number, size: number): CopyAsProps {
-  const { parts, hasGraphql, members } = filterCopies(shape, of, view);
+  const { parts, variables, hasGraphql, members } = filterCopies(shape, of, view);
   const sort = view.sort.filter(({ id }) => shape.byId.has(id));
   const given = [...parts, ...sortLiteral(sort), ...(page > 1 ? [`page: ${page}`] : []), `pageSize: ${size}`];
   const path = `/api/v1/data/${shape.name}`;
@@ -63,7 +96,7 @@ export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, column
   const body = bodyOf(parameters, shape);
   return {
     request: body === undefined ? { method: "GET", path: `${path}?${queryText(parameters)}` } : { method: "POST", path: `${path}/query`, body },
-    graphql: hasGraphql ? { query: `{\n  ${shape.name}(${given.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` } : undefined,
+    graphql: hasGraphql ? documentOf(variables, `{\n  ${shape.name}(${given.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}`) : undefined,
     mcp: {
       tool: "query_data",
       arguments: { object_name: shape.name, ...members, ...(sort.length === 0 ? {} : { sort: printSort(sort) }), ...(page > 1 ? { page } : {}), page_size: size },
@@ -83,7 +116,7 @@ export interface GroupsRequest {
 }
 
 export function copiesOfGroups(shape: RecordShape, of: ShapeOf, view: ListView, { functions, by, having, zone, sort, parameters }: GroupsRequest, page: number, size: number): CopyAsProps {
-  const { parts, hasGraphql, members } = filterCopies(shape, of, view);
+  const { parts, variables, hasGraphql, members } = filterCopies(shape, of, view);
   const given = [
     `functions: ${literal(functions)}`,
     `groupBy: ${literal(by)}`,
@@ -95,10 +128,11 @@ export function copiesOfGroups(shape: RecordShape, of: ShapeOf, view: ListView, 
     `pageSize: ${size}`,
   ];
   // The keys of groups are no names of GraphQL, so the condition is a variable.
-  const query = `${having === undefined ? "" : "query($having: JSON) "}{\n  ${shape.name}_groups(${given.join(", ")}) {\n    data\n    pagination { totalCount hasNextPage }\n  }\n}`;
+  const all: Variable[] = [...(having === undefined ? [] : [{ name: "having", type: "JSON", value: having }]), ...variables];
+  const selection = `{\n  ${shape.name}_groups(${given.join(", ")}) {\n    data\n    pagination { totalCount hasNextPage }\n  }\n}`;
   return {
     request: { method: "GET", path: `/api/v1/data/${shape.name}/aggregate?${queryText([...parameters, ...pageParameter(page), ["pageSize", String(size)]])}` },
-    graphql: hasGraphql ? { query, ...(having === undefined ? {} : { variables: { having } }) } : undefined,
+    graphql: hasGraphql ? documentOf(all, selection) : undefined,
     mcp: {
       tool: "aggregate_data",
       arguments: {

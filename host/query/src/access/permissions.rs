@@ -225,7 +225,8 @@ impl Permissions {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
         let mut shared = own.and(&limit.decide(resource, action)?);
-        if action == Action::Create {
+        // Whoever manages rows also creates them.
+        if matches!(action, Action::Create | Action::Manage) {
             shared = shared.for_new_rows_of(self.owner.as_ref());
         }
         match &shared {
@@ -476,6 +477,7 @@ mod tests {
         let rows_of_maker = limited(all(&[Action::Manage]), "u", own(&[Action::Manage]), "m");
         assert_eq!(rows_of_maker.decide("task", Action::Read), Some(Decision::Rows(Scope::Own("m".into()))));
         assert_eq!(rows_of_maker.decide("task", Action::Create), None);
+        assert_eq!(rows_of_maker.decide("task", Action::Manage), None);
         assert_eq!(limited(own(&[Action::Read]), "u", own(&[Action::Read]), "m").decide("task", Action::Read), None);
         // A condition beside it changes nothing, because the maker's grant still accepts only rows of the maker.
         let rule = Grant { rows: Some(Clause::new(r##"{"#1:1":"open"}"##)), ..grant("task", &[Action::Create], None) };

@@ -212,7 +212,7 @@ impl Reader<'_> {
         if !text.trim_start().starts_with('{') {
             return Err(self.refused(format!("This needs {what}.")));
         }
-        serde_json::from_str(text).map_err(|error| self.refused(format!("This is not JSON: {}.", excerpt_of(&error))))
+        serde_json::from_str(text).map_err(|error| self.refused(format!("This cannot be read: {}.", excerpt_of(&error))))
     }
 
     fn condition(&mut self, object: &Object, text: &str, place: Place) -> Result<Condition> {

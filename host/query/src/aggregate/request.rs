@@ -333,6 +333,12 @@ mod tests {
                 .ok()
         };
         assert_eq!((many(FILTERS_MAX - 1), many(FILTERS_MAX)), (Some(FILTERS_MAX), None));
+        // A condition has limits of its own.
+        let beside_where = |count: usize| {
+            let filters = std::iter::repeat_n(("a", "1"), count);
+            AggregateRequest::from_parameters([("fn", "count"), ("where", "{}")].into_iter().chain(filters)).is_ok()
+        };
+        assert_eq!((beside_where(FILTERS_MAX), beside_where(FILTERS_MAX + 1)), (true, false));
         // Those of a document are no filters.
         let document =
             AggregateRequest::from_json(r#"{"functions":"count","having":{"count":1},"tz":"UTC"}"#).expect("a request");

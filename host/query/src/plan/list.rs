@@ -90,17 +90,11 @@ impl ListPlan {
 
     /// Whether an index contains the rows of the object in the list's order. So SQLite can stop when the page is full.
     pub(crate) fn is_in_order_of_index(&self) -> bool {
-        let column = |index: usize| self.object.columns[index].name.as_str();
-        let definition = &self.object.definition;
-        let is_indexed = |name: &str| {
-            name == system::CREATED_AT
-                || definition.fields.iter().any(|field| field.name == name && field.indexed)
-                || definition.indexes.iter().any(|group| group.as_slice() == [name])
-        };
+        let column = |index: usize| &self.object.columns[index];
         match self.order.as_slice() {
-            [(only, _)] => column(*only) == system::ID,
+            [(only, _)] => column(*only).name == system::ID,
             [(first, descends), (second, also_descends)] => {
-                is_indexed(column(*first)) && column(*second) == system::ID && descends == also_descends
+                column(*first).indexes.order_rows && column(*second).name == system::ID && descends == also_descends
             }
             _ => false,
         }

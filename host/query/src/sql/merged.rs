@@ -17,7 +17,7 @@ use blockbase_schema::{RelationShape, Value, system};
 use super::found::{Attempt, FIRST_ROWS_MAX, MERGED_KEYS_MAX, TESTED_KEYS_MAX, is_searched, read_and_skipped, tests_beside};
 use super::param::Param;
 use super::read::{count_if_full, limit_of, order_keys};
-use super::related::{begins_index, is_by_creation, is_plain, is_range, lead_of_page, leads, parts_of};
+use super::related::{is_by_creation, is_plain, is_range, lead_of_page, leads, parts_of};
 use super::write::link_sides;
 use super::writer::Writer;
 use crate::access::Scope;
@@ -115,7 +115,7 @@ fn compared<'c>(related: &Related, part: &'c Condition) -> Option<(usize, &'c Va
     match part {
         Condition::Test(Predicate { column, test: Test::Compare(Comparison::Equal, value) }) => {
             let has_value = !matches!(value, Value::Null | Value::DecimalBetween { .. });
-            (has_value && begins_index(&related.object, *column)).then_some((*column, value))
+            (has_value && related.object.columns[*column].indexes.lead_to_rows).then_some((*column, value))
         }
         _ => None,
     }

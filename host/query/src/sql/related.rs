@@ -591,25 +591,10 @@ pub(super) fn is_indexed(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Test(predicate) => {
             let is_sought = matches!(&predicate.test, Test::Compare(Comparison::Equal, _) | Test::In { negated: false, .. });
-            is_sought && begins_index(object, predicate.column)
+            is_sought && object.columns[predicate.column].indexes.lead_to_rows
         }
         condition => is_single(object, condition),
     }
-}
-
-/// Whether an index begins with a column, so that it leads to the rows that have one value in it. That of a unique group does not
-/// count: its first column usually has few values, each in many rows.
-pub(super) fn begins_index(object: &Object, column: usize) -> bool {
-    let column = &object.columns[column];
-    let definition = &object.definition;
-    // Each object has an index of its creators.
-    let is_system = column.is_system && [system::ID, system::CREATED_BY].contains(&column.name.as_str());
-    let is_indexed = column.unique
-        || column.reference.is_some()
-        || definition.fields.iter().any(|field| field.indexed && field.name == column.name)
-        || definition.indexes.iter().any(|group| group.first() == Some(&column.name));
-    // The index of a list is not one of its elements.
-    column.ty != ColumnType::TextList && (is_system || is_indexed)
 }
 
 /// Whether an index leads to the rows that meet a condition on their own columns or on related rows.
@@ -687,13 +672,11 @@ pub(super) fn is_range(object: &Object, condition: &Condition) -> bool {
         Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| is_range(object, part)),
         Condition::All(parts) => parts.iter().any(|part| is_range(object, part)),
         Condition::Test(Predicate { column, test }) => {
-            let column = &object.columns[*column];
-            let is_in_index = column.is_system || column.reference.is_some() || column.index_bytes_max.is_some();
             let is_left_out = matches!(
                 test,
                 Test::Compare(Comparison::NotEqual, _) | Test::In { negated: true, .. } | Test::IsNotNull | Test::Contains { .. }
             );
-            is_in_index && !is_left_out
+            object.columns[*column].indexes.exist && !is_left_out
         }
         _ => false,
     }

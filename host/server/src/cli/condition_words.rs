@@ -9,14 +9,15 @@ use super::terminal::inert;
 /// A condition as a sentence without a full stop: "`status` is "open" and `owner`'s `team` is …". If the condition cannot be put
 /// into words, the result is its JSON.
 pub(super) fn said(condition: &Value) -> String {
-    members(condition, "").unwrap_or_else(|| inert(&condition.to_string()).into_owned())
+    members(condition, "").map_or_else(|| inert(&condition.to_string()).into_owned(), |parts| parts.join(AND))
 }
 
 /// The fields that a permission with these actions lets a block read and write. `None` for all of them.
 pub(super) fn said_fields(fields: &Value, actions: &Value) -> Option<String> {
     let allows = |names: &[&str]| actions.as_array().into_iter().flatten().any(|action| names.iter().any(|name| action == name));
     let side = |name: &str, verb: &str, needed: &[&str]| {
-        let list = fields.get(name).filter(|_| allows(needed))?;
+        let is_all = |list: &Value| list.get("except").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let list = fields.get(name).filter(|list| allows(needed) && !is_all(list))?;
         let named = |list: &Value| -> String {
             let names: Vec<String> = list.as_array().into_iter().flatten().map(quoted).collect();
             names.join(", ")
@@ -38,36 +39,39 @@ fn quoted(name: &Value) -> String {
     format!("`{}`", inert(name.as_str().unwrap_or_default()))
 }
 
+const AND: &str = " and ";
 const OR: &str = " or ";
 
-/// All members of the object have to be true. `path` names the relations that lead to the object.
-fn members(condition: &Value, path: &str) -> Option<String> {
-    let parts = condition.as_object()?.iter().map(|(key, value)| member(key, value, path)).collect::<Option<Vec<String>>>()?;
+/// The words of a condition's parts, all of which have to be true. There is at least one.
+type Parts = Vec<String>;
+
+/// The members of an object. `path` names the relations that lead to the object.
+fn members(condition: &Value, path: &str) -> Option<Parts> {
+    let parts = condition.as_object()?.iter().map(|(key, value)| member(key, value, path)).collect::<Option<Vec<Parts>>>()?;
     Some(match parts.is_empty() {
-        true => "anything holds".to_owned(),
-        false => parts.join(" and "),
+        true => vec!["anything holds".to_owned()],
+        false => parts.concat(),
     })
 }
 
-fn member(key: &str, value: &Value, path: &str) -> Option<String> {
-    let list = |word: &str, none: &str| {
-        let part = |part: &Value| {
-            let words = members(part, path)?;
-            // Parentheses make clear that "and" within the part does not connect it with the other parts.
-            let has_several = part.as_object().is_some_and(|part| part.len() > 1);
-            Some(if has_several && word == OR { format!("({words})") } else { words })
-        };
-        let parts = value.as_array()?.iter().map(part).collect::<Option<Vec<String>>>()?;
-        Some(match parts.as_slice() {
-            [] => none.to_owned(),
-            [one] => one.clone(),
-            several => format!("({})", several.join(word)),
-        })
-    };
+fn member(key: &str, value: &Value, path: &str) -> Option<Parts> {
+    let list = || value.as_array()?.iter().map(|part| members(part, path)).collect::<Option<Vec<Parts>>>();
     match key {
-        "_and" => list(" and ", "anything holds"),
-        "_or" => list(OR, "nothing holds"),
-        "_not" => Some(format!("not ({})", members(value, path)?)),
+        "_and" => {
+            let parts = list()?.concat();
+            Some(if parts.is_empty() { vec!["anything holds".to_owned()] } else { parts })
+        }
+        "_or" => {
+            let mut all = list()?;
+            if all.len() == 1 {
+                return all.pop();
+            }
+            // Parentheses make clear that "and" within one of the conditions does not connect it with the others.
+            let one = |parts: Parts| if parts.len() > 1 { format!("({})", parts.join(AND)) } else { parts.concat() };
+            let any: Vec<String> = all.into_iter().map(one).collect();
+            Some(vec![if any.is_empty() { "nothing holds".to_owned() } else { format!("({})", any.join(OR)) }])
+        }
+        "_not" => Some(vec![format!("not ({})", members(value, path)?.join(AND))]),
         _ => {
             let (relations, last) = key.rsplit_once('.').map_or((None, key), |(relations, last)| (Some(relations), last));
             let leading = relations.into_iter().flat_map(|relations| relations.split('.'));
@@ -78,28 +82,28 @@ fn member(key: &str, value: &Value, path: &str) -> Option<String> {
 }
 
 /// A field with its tests, or a relation with the condition on the rows that it leads to.
-fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
+fn tested(name: &str, value: &Value, path: &str) -> Option<Parts> {
     let field = format!("{path}`{}`", inert(name));
-    let Some(asked) = value.as_object() else { return Some(test(&field, Operator::DEFAULT, value)) };
+    let Some(asked) = value.as_object() else { return Some(vec![test(&field, Operator::DEFAULT, value)]) };
     if let Some(related) = of_rows(&field, asked) {
         return Some(related);
     }
-    let tests: Option<Vec<String>> =
+    let tests: Option<Parts> =
         asked.iter().map(|(operator, value)| Some(test(&field, Operator::parse(operator).ok()?, value))).collect();
     match tests {
-        Some(tests) if !tests.is_empty() => Some(tests.join(" and ")),
+        Some(tests) if !tests.is_empty() => Some(tests),
         // In all other cases, it is the row of a to-one relation.
         _ => members(value, &format!("{field}'s ")),
     }
 }
 
-fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
+fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<Parts> {
     let words = |(quantifier, condition): (&String, &Value)| {
         let quantifier = NamedQuantifier::named(quantifier)?;
-        Some(format!("{} {field} match ({})", quantifier.words(), members(condition, "")?))
+        Some(format!("{} {field} match ({})", quantifier.words(), members(condition, "")?.join(AND)))
     };
-    let all: Vec<String> = asked.iter().map(words).collect::<Option<_>>()?;
-    (!all.is_empty()).then(|| all.join(" and "))
+    let all: Parts = asked.iter().map(words).collect::<Option<_>>()?;
+    (!all.is_empty()).then_some(all)
 }
 
 fn test(field: &str, operator: Operator, value: &Value) -> String {
@@ -158,6 +162,19 @@ mod tests {
             (json!({ "closed_at": null, "due": { "lt": "$today" } }), "`closed_at` is empty and `due` is less than today"),
             (json!({ "_or": [] }), "nothing holds"),
             (json!({ "_or": [{ "a": 1, "b": 2 }, { "c": 3 }] }), "((`a` is 1 and `b` is 2) or `c` is 3)"),
+            // So does every other part with several tests.
+            (
+                json!({ "_or": [{ "a": { "gte": 1, "lt": 5 } }, { "c": 3 }] }),
+                "((`a` is at least 1 and `a` is less than 5) or `c` is 3)",
+            ),
+            (
+                json!({ "_or": [{ "project": { "name": "x", "_and": [{ "size": 1 }] } }, { "tags": { "some": {}, "none": { "b": 1 } } }] }),
+                "((`project`'s `name` is \"x\" and `project`'s `size` is 1) or (some of `tags` match (anything holds) and none of \
+                 `tags` match (`b` is 1)))",
+            ),
+            (json!({ "_or": [{ "_and": [{ "a": 1 }, { "b": 2 }] }, { "c": 3 }] }), "((`a` is 1 and `b` is 2) or `c` is 3)"),
+            (json!({ "_and": [] }), "anything holds"),
+            (json!({ "_or": [{ "a": 1 }] }), "`a` is 1"),
             (json!({ "a": { "in": [] } }), "nothing holds"),
             (json!({ "name": "\u{1b}[2J" }), "`name` is \"\\u001b[2J\""),
             (json!({ "a": [1] }), "`a` is 1"),
@@ -177,5 +194,7 @@ mod tests {
         let both = json!({ "read": { "except": ["c"] }, "write": [] });
         assert_eq!(said_fields(&both, &all).as_deref(), Some("reads all fields except `c` and writes no field"));
         assert_eq!(said_fields(&json!({ "read": [] }), &all).as_deref(), Some("reads only `id`"));
+        // An exception of nothing is every field.
+        assert_eq!(said_fields(&json!({ "read": { "except": [] }, "write": ["a"] }), &all).as_deref(), Some("writes only `a`"));
     }
 }

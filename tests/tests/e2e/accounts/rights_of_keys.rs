@@ -119,6 +119,34 @@ on_both_engines! {
         by_key.patch(&format!("{TASKS}/{of_ann}"), json!({ "title": "x" })).await.expect_error(404, "not_found");
         new_task(&by_key).await.expect_error(403, "forbidden");
         by_key.post(&format!("{TASKS}/bulk"), json!({ "data": [{ "title": "x" }] })).await.expect_error(403, "forbidden");
+        // An upsert needs the right to create, also if it would only change the maker's row.
+        let same = json!({ "id": of_maker, "title": "x" });
+        by_key.post(&format!("{TASKS}?on_conflict=id"), same.clone()).await.expect_error(403, "forbidden");
+        assert_eq!(by_key.patch(&format!("{TASKS}/{of_maker}"), json!({ "title": "of the maker" })).await.status, 200);
+        let actions = async |key: &Admin<'_>| {
+            let held = key.get("/api/v1/me/permissions").await.data()["permissions"].clone();
+            let of_tasks = held.as_array().expect("grants").iter().find(|grant| grant["resource"] == "task");
+            of_tasks.map_or(Value::Null, |grant| grant["actions"].clone())
+        };
+        assert_eq!(actions(&by_key).await, json!(["read", "update", "delete"]));
+        // A condition of the role changes nothing.
+        role(&admin, "some", json!([{ "resource": "task", "actions": ["manage"], "where": { "title": { "neq": "secret" } } }])).await;
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&all) })).await.status, 200);
+        let (by_some, _) = key(&maker, json!({ "name": "k", "roleId": "some", "userId": ann_id })).await;
+        assert_eq!(new_task(&by_some).await.status, 201);
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&own) })).await.status, 200);
+        new_task(&by_some).await.expect_error(403, "forbidden");
+        by_some.post(&format!("{TASKS}?on_conflict=id"), same).await.expect_error(403, "forbidden");
+        assert_eq!(actions(&by_some).await, json!(["read", "update", "delete"]));
+        assert_eq!(by_some.get(TASKS).await.json()["pagination"]["totalCount"], 1);
+        // A check of the maker's grant decides alone about new records.
+        let checked = json!({ "resource": "task", "actions": ["manage"], "rowPolicy": "own", "check": { "title": { "neq": "secret" } } });
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&checked) })).await.status, 200);
+        let made = new_task(&by_some).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let made = admin.get(&format!("{TASKS}/{}", made.data()["id"].as_str().unwrap())).await.data();
+        assert_eq!(made["created_by"], json!(ann_id));
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&own) })).await.status, 200);
         // No row is both Ann's own row and the maker's own row.
         by_own.get(TASKS).await.expect_error(403, "forbidden");
         new_task(&by_own).await.expect_error(403, "forbidden");

@@ -247,6 +247,10 @@ on_both_engines! {
         assert_eq!(codes(&server, Some(&admin.token), query, Value::Null).await, ["not_found"]);
         let ty = data(&admin, "{ __type(name: \"PageInfo\") { fields { name } } }", Value::Null).await;
         assert!(ty["__type"]["fields"].to_string().contains("number"), "{ty}");
+        // The next start makes the same schema.
+        let token = admin.token.clone();
+        let server = server.restart().await;
+        assert_eq!(data(&server.with_token(token), "{ page_info { data { number } } }", Value::Null).await, found);
     }
 }
 

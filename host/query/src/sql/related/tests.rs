@@ -3,11 +3,22 @@ use std::sync::Arc;
 use blockbase_schema::{Registry, Relationship, StoredObject};
 use serde_json::{Value, json};
 
-use super::is_indexed;
+use super::{is_indexed, is_range};
 use crate::access::{Action, Bounds, Decision, Permissions};
 use crate::condition::Variables;
 use crate::plan::ListPlan;
 use crate::{Dialect, ListRequest, Reading, sql};
+
+fn stored(id: i64, definition: Value) -> StoredObject {
+    let fields = definition["fields"].as_array().map_or(0, Vec::len);
+    StoredObject {
+        id,
+        revision: 1,
+        keys: (1..).take(fields).collect(),
+        definition: serde_json::from_value(definition).expect("a definition"),
+        since: Default::default(),
+    }
+}
 
 pub(in crate::sql) fn registry() -> Registry {
     let fields = json!([
@@ -15,13 +26,7 @@ pub(in crate::sql) fn registry() -> Registry {
         { "name": "kind", "type": "integer", "indexed": true },
         { "name": "state", "type": "text" },
     ]);
-    let object = |id: i64, name: &str| StoredObject {
-        id,
-        revision: 1,
-        keys: vec![1, 2, 3],
-        definition: serde_json::from_value(json!({ "name": name, "fields": fields })).expect("a definition"),
-        since: Default::default(),
-    };
+    let object = |id: i64, name: &str| stored(id, json!({ "name": name, "fields": fields }));
     let relationship = |id, source: &str, name: &str, kind: &str, target: &str| Relationship {
         id,
         definition: serde_json::from_value(json!({ "name": name, "kind": kind, "source": source, "target": target }))
@@ -115,25 +120,24 @@ fn one_related_row_is_compared_by_its_key() {
 #[test]
 fn an_index_leads_to_the_rows_with_a_value_in_its_first_column() {
     const NAMES: [&str; 5] = ["shelf", "place", "maker", "number", "color"];
-    let definition = json!({
+    let part = json!({
         "name": "part",
         "fields": NAMES.map(|name| json!({ "name": name, "type": "text" })).as_slice(),
         "indexes": [["shelf", "place"], ["color"]],
         "constraints": { "uniqueTogether": [["maker", "number"]] },
     });
-    let object = StoredObject {
-        id: 1,
-        revision: 1,
-        keys: vec![1, 2, 3, 4, 5],
-        definition: serde_json::from_value(definition).expect("a definition"),
-        since: Default::default(),
-    };
-    let registry = Registry::new(1, vec![object], Vec::new()).expect("a registry");
+    let registry = Registry::new(1, vec![stored(1, part)], Vec::new()).expect("a registry");
     let indexed = NAMES.map(|name| {
         let plan = planned_in(&registry, "part", json!({ name: "x" }), "");
         is_indexed(&plan.object, &plan.selection.conditions[0])
     });
     assert_eq!(indexed, [true, false, false, false, true]);
+    // An index of a unique group has the rows with a value of its first column one after the other, but they may be many.
+    let ranges = NAMES.map(|name| {
+        let plan = planned_in(&registry, "part", json!({ name: { "gt": "x" } }), "");
+        is_range(&plan.object, &plan.selection.conditions[0])
+    });
+    assert_eq!(ranges, [true, false, true, false, true]);
     // Only an index of one column has the rows in the order of this column and of the id.
     let sorted = NAMES.map(|name| planned_in(&registry, "part", json!({}), name).follows_index());
     assert_eq!(sorted, [false, false, false, false, true]);
