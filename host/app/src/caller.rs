@@ -245,7 +245,6 @@ impl Caller {
                     .decide(resource, action)
                     .and_then(|block| caller.decide(resource, action).map(|caller| block.and(&caller)));
                 match (plain, shared) {
-                    (Some(_), Some(shared)) if shared.is_all() => Some(shared),
                     (Some(plain), Some(shared)) => Some(plain.or(shared)),
                     (plain, shared) => plain.or(shared),
                 }
@@ -343,7 +342,7 @@ impl Caller {
 
     /// Whether a right of the caller on an object depends on a condition or a list of fields.
     pub(crate) fn has_rules_on(&self, object: &str) -> bool {
-        Action::ALL.into_iter().any(|action| matches!(self.decide(object, action), Some(Decision::Rules(_))))
+        Action::ALL.into_iter().filter_map(|action| self.decide(object, action)).any(|decision| decision.has_conditions())
     }
 
     /// The access to the records that a relation leads to. The caller named the relation by its key in `parameter`. The error

@@ -343,7 +343,7 @@ impl ListRequest {
 impl ListRequest {
     /// Checks the number of filters, together with `more` parameters that turned out to be filters.
     pub(crate) fn check_filters(&self, more: usize) -> Result<()> {
-        // The condition has limits of its own. Further ones can only be filters on a field with the name `where`.
+        // The condition has limits of its own. If there are several `where`, all but one are filters on a field with this name.
         match self.filters.len() + self.wheres.len().saturating_sub(1) + more > FILTERS_MAX {
             true => Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most."))),
             false => Ok(()),

@@ -67,13 +67,14 @@ pub struct Rules {
 /// The indexes of an object that begin with one column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColumnIndexes {
-    /// Whether there is one.
+    /// Whether there is one with all rows.
     pub exist: bool,
     /// Whether one leads to the rows that have one value in the column. The index of a unique group does not count, because its
     /// first column usually has few values, each in many rows. That of `created_at` does not either, because an import gives many
     /// rows the same moment.
     pub lead_to_rows: bool,
-    /// Whether one has the rows in the order of the column and then of `id`.
+    /// Whether one was made for lists in the order of the column and then of `id`: a declared one of the column alone, or that of
+    /// `id` or `created_at`.
     pub order_rows: bool,
 }
 

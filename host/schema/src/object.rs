@@ -102,8 +102,7 @@ pub struct Object {
 /// The indexes of an object that begin with a column.
 fn indexes_of(column: &Column, definition: &ObjectDefinition) -> ColumnIndexes {
     let begins = |group: &Vec<String>| group.first() == Some(&column.name);
-    // Each object has an index of its ids, one of its moments of creation, and one of its creators. Users have no such moments and
-    // creators as records.
+    // Each object has an index of its ids, one of `created_at`, and one of `created_by`. Users have only the first of these columns.
     let is_system = |names: &[&str]| column.is_system && names.contains(&column.name.as_str());
     let is_declared = definition.fields.iter().any(|field| field.indexed && field.name == column.name);
     // The index of a list is not one of its elements.

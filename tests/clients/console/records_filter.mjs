@@ -282,14 +282,19 @@ test("a copied request has all digits", async () => {
   assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
   assert.equal(answer.data.duty.pagination.totalCount, 1);
   // A literal of GraphQL cannot have all digits of this one, so it is a variable.
-  const decimal = "123456789012.123456";
-  await page.goto(`${base}${address(`{"_or":[{"big":${big}},{"amount":{"gt":${decimal}}}]}`)}`);
+  const decimal = "12345678901234567.89";
+  const precise = (await must(me, "POST", "/api/v1/data/duty", { title: "Precise", status: "open", amount: decimal })).data;
+  await page.goto(`${base}${address(`{"_or":[{"amount":${decimal}},{"title":"nothing"}]}`)}`);
   await ready(page);
   await records(page, 1);
   const [document, variables] = (await copyAs(page, "GraphQL")).split("\n\n# variables\n");
   assert.ok(variables.includes(decimal), variables);
   const answered = await must(me, "POST", "/api/v1/graphql", `{"query":${JSON.stringify(document)},"variables":${variables}}`);
   assert.equal(answered.data?.duty.pagination.totalCount, 1, JSON.stringify(answered));
+  await must(me, "DELETE", `/api/v1/data/duty/${precise.id}`);
+  await page.goto(`${base}${address(`{"_or":[{"big":${big}},{"title":"nothing"}]}`)}`);
+  await ready(page);
+  await records(page, 1);
 
   const tool = await copyAs(page, "MCP");
   const message = tool.replace("{", '{ "jsonrpc": "2.0", "id": 1,');

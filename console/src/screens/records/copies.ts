@@ -1,6 +1,7 @@
 /** The requests of each surface for the list on the screen. */
 import { isNumberType } from "../../api/field-rules";
 import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, readNumber } from "../../api/json";
+import { typeName } from "../../api/record-shape";
 import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
 import { type ShapeOf, parseWhere, printParts, readWhere } from "./filters/tree";
@@ -25,15 +26,12 @@ function literal(value: JsonValue): string {
   return Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
-/** Whether a literal of GraphQL may lose digits of a number. Whole numbers of 64 bits keep theirs, and variables keep all. */
+/** Whether a literal of GraphQL may lose digits of a number. Whole numbers that fit in 64 bits keep theirs, so all of 18 digits do. */
 function losesDigits(value: JsonValue): boolean {
   if (isLosslessNumber(value)) return !/^-?\d{1,18}$/.test(value.value);
   if (Array.isArray(value)) return value.some(losesDigits);
   return isJsonObject(value) && Object.values(value).some(losesDigits);
 }
-
-/** The name of an object's types in GraphQL. */
-const typeName = (object: string) => object.split("_").map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");
 
 /** A variable of a GraphQL document, with its type. */
 interface Variable {

@@ -74,7 +74,8 @@ impl Clause {
     /// Whether the condition tests the column, either directly or through relations. Only for stored conditions.
     pub fn tests(&self, object: &Object, column: &Column) -> bool {
         let number = number_of_column(object, column);
-        !column.is_system && [format!("\"{number}\""), format!(".{number}\"")].iter().any(|key| self.0.contains(key))
+        // With the colon, this is the end of a key. A text with the same characters is none.
+        !column.is_system && [format!("\"{number}\":"), format!(".{number}\":")].iter().any(|key| self.0.contains(key))
     }
 
     /// The condition with names instead of numbers of the catalogue. `None` if a number stands for something that no longer
@@ -327,7 +328,28 @@ fn canonical_value(raw: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::StoredObject;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_condition_tests_the_columns_that_its_keys_name() {
+        let definition = json!({ "name": "task", "fields": [{ "name": "title", "type": "text" }] });
+        let definition = serde_json::from_value(definition).expect("a definition");
+        let stored = StoredObject { id: 1, revision: 1, keys: vec![1], definition, since: Default::default() };
+        let object = Object::new(stored, [], |_| None).expect("an object");
+        let title = object.column("title").expect("a column");
+        for (text, tests) in [
+            (r##"{"#1:1":"a"}"##, true),
+            (r##"{"_not":{"@1>.#1:1":{"gt":"a"}}}"##, true),
+            (r##"{"@1<":{"some":{"_or":[{"#1:1":null}]}}}"##, true),
+            (r##"{"#1:11":"a","#11:1":"b"}"##, false),
+            (r##"{"#1:2":"#1:1","#1:3":{"in":["#1:1",".#1:1"]}}"##, false),
+        ] {
+            assert_eq!(Clause::new(text).tests(&object, title), tests, "{text}");
+        }
+    }
 
     #[test]
     fn a_condition_is_split_into_its_conjuncts() {

@@ -222,13 +222,18 @@ impl Permissions {
     /// default. Grants add up, and a grant without a row policy includes a grant with one. If there is a limit, both the grants
     /// and the limit have to allow the action.
     pub fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
+        let decision = self.decide_with_limits(resource, action)?;
+        // To manage rows is also to create them. New rows belong to the owner of these rights, also where a limit has another owner.
+        match action {
+            Action::Create | Action::Manage if self.limit.is_some() => decision.for_new_rows_of(self.owner.as_ref()),
+            _ => Some(decision),
+        }
+    }
+
+    fn decide_with_limits(&self, resource: &str, action: Action) -> Option<Decision> {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
-        let mut shared = own.and(&limit.decide(resource, action)?);
-        // Whoever manages rows also creates them.
-        if matches!(action, Action::Create | Action::Manage) {
-            shared = shared.for_new_rows_of(self.owner.as_ref());
-        }
+        let shared = own.and(&limit.decide_with_limits(resource, action)?);
         match &shared {
             // The grants allow the rows of one actor, and the limit the rows of another actor. No row belongs to both.
             Decision::Rows(Scope::Nothing) if !own.is_empty() => None,
@@ -484,9 +489,15 @@ mod tests {
         let others = limited(rule.clone(), "u", own(&[Action::Create]), "m");
         assert_eq!(others.decide("task", Action::Create), None);
         assert!(limited(rule.clone(), "u", own(&[Action::Create]), "u").decide("task", Action::Create).is_some());
-        // A check of its own decides alone which rows may be made.
+        // A check of its own decides instead.
         let checked = Grant { check: Some(Clause::new("{}")), ..own(&[Action::Create]) };
         assert!(limited(rule, "u", checked, "m").decide("task", Action::Create).is_some());
+        // A key of another user, made by `m`, makes a key that acts as `m`. New rows of the second key belong to `m`.
+        let first = limited(all(&[Action::Create]), "u", own(&[Action::Create]), "m");
+        let second =
+            |user: &str| Permissions::new(vec![all(&[Action::Create])], Some(user.into())).limited_to(Arc::new(first.clone()));
+        assert_eq!(second("m").decide("task", Action::Create), Some(Decision::Rows(Scope::Own("m".into()))));
+        assert_eq!(second("u").decide("task", Action::Create), None);
         let same = limited(own(&[Action::Create]), "u", own(&[Action::Create]), "u");
         assert_eq!(same.decide("task", Action::Create), Some(Decision::Rows(Scope::Own("u".into()))));
         // In a chain of keys, each key limits the rights.

@@ -416,15 +416,27 @@ impl Decision {
         }
     }
 
-    /// The decision without what cannot create a row, because it accepts only rows of other actors than `owner`, who creates it.
-    pub(super) fn for_new_rows_of(self, owner: Option<&String>) -> Decision {
+    /// The decision without the rules whose check refuses rows of `owner`. `None` if nothing is left.
+    pub(super) fn for_new_rows_of(self, owner: Option<&String>) -> Option<Decision> {
         match self {
-            Decision::Rows(Scope::Own(actor)) if Some(&actor) != owner => Decision::Rows(Scope::Nothing),
-            Decision::Rows(_) => self,
+            Decision::Rows(Scope::Own(actor)) if Some(&actor) != owner => None,
+            Decision::Rows(_) => Some(self),
             Decision::Rules(mut rules) => {
                 rules.retain(|rule| rule.accepts_rows_of(owner));
-                Decision::Rules(rules)
+                (!rules.is_empty()).then_some(Decision::Rules(rules))
             }
+        }
+    }
+
+    /// Whether a condition or a list of fields is a part of the decision. Own rows alone are not.
+    pub fn has_conditions(&self) -> bool {
+        let has_conditions = |rule: &Rule| {
+            let is_own = |part: &Bound| matches!(part, Bound::Own(_));
+            !rule.listed.are_all() || rule.check != rule.rows || !rule.rows.iter().all(is_own)
+        };
+        match self {
+            Decision::Rows(_) => false,
+            Decision::Rules(rules) => rules.iter().any(has_conditions),
         }
     }
 

@@ -67,7 +67,7 @@ fn member(key: &str, value: &Value, path: &str) -> Option<Parts> {
                 return all.pop();
             }
             // Parentheses make clear that "and" within one of the conditions does not connect it with the others.
-            let one = |parts: Parts| if parts.len() > 1 { format!("({})", parts.join(AND)) } else { parts.concat() };
+            let one = |parts: Parts| if parts.len() > 1 { format!("({})", parts.join(AND)) } else { parts.join(AND) };
             let any: Vec<String> = all.into_iter().map(one).collect();
             Some(vec![if any.is_empty() { "nothing holds".to_owned() } else { format!("({})", any.join(OR)) }])
         }

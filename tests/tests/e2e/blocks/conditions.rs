@@ -668,6 +668,31 @@ on_both_engines! {
         }
     }
 
+    async fn a_block_has_the_own_rows_of_its_maker_and_of_its_caller(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let writer = |row_policy: Option<&str>| json!([
+            { "resource": "blocks", "actions": ["manage"] },
+            { "resource": "reach:run", "actions": ["read"] },
+            { "resource": "task", "actions": ["create", "read"], "rowPolicy": row_policy },
+        ]);
+        role(&admin, "writer", writer(None)).await;
+        let (maker, _) = user(&admin, "maker", Some("writer")).await;
+        let (other, _) = user(&admin, "other", Some("writer")).await;
+        let (third, _) = user(&admin, "third", Some("writer")).await;
+        let both = json!([{ "resource": "task", "actions": ["read"] }, { "resource": "task", "actions": ["read"], "as": "caller" }]);
+        assert_eq!(installed(&maker, "", both).await.status, 201);
+        for (who, title) in [(&maker, "a"), (&other, "b"), (&third, "c")] {
+            who.make("task", json!({ "title": title })).await;
+        }
+        assert_eq!(titles(&other).await, ["a", "b", "c"]);
+        // The maker now has only own rows. For itself, the block reads those of the maker, and as its caller those of the caller.
+        let narrowed = admin.patch("/api/v1/roles/writer", json!({ "permissions": writer(Some("own")) })).await;
+        assert_eq!(narrowed.status, 200, "{}", narrowed.text);
+        assert_eq!(titles(&other).await, ["a", "b"]);
+        assert_eq!(titles(&maker).await, ["a"]);
+    }
+
     async fn conditions_of_a_manifest_are_checked(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

@@ -120,6 +120,7 @@ fn one_related_row_is_compared_by_its_key() {
 #[test]
 fn an_index_leads_to_the_rows_with_a_value_in_its_first_column() {
     const NAMES: [&str; 5] = ["shelf", "place", "maker", "number", "color"];
+    const MOMENT: &str = "2026-01-31T12:00:00Z";
     let part = json!({
         "name": "part",
         "fields": NAMES.map(|name| json!({ "name": name, "type": "text" })).as_slice(),
@@ -138,6 +139,12 @@ fn an_index_leads_to_the_rows_with_a_value_in_its_first_column() {
         is_range(&plan.object, &plan.selection.conditions[0])
     });
     assert_eq!(ranges, [true, false, true, false, true]);
+    let system = [("created_at", MOMENT), ("updated_at", MOMENT), ("created_by", "x"), ("updated_by", "x")];
+    let ranges = system.map(|(name, value)| {
+        let plan = planned_in(&registry, "part", json!({ name: { "gt": value } }), "");
+        is_range(&plan.object, &plan.selection.conditions[0])
+    });
+    assert_eq!(ranges, [true, false, true, false]);
     // Only an index of one column has the rows in the order of this column and of the id.
     let sorted = NAMES.map(|name| planned_in(&registry, "part", json!({}), name).follows_index());
     assert_eq!(sorted, [false, false, false, false, true]);

@@ -235,7 +235,8 @@ impl Caller {
         // Nobody makes a row whose creator is somebody else.
         let accepts =
             |(layer, held): (&Layer, &&Held)| !held.grant.is_own || held.grant.check.is_some() || layer.user == self.user;
-        all.retain(|grants| action != "create" || self.layers.iter().zip(grants).all(accepts));
+        let makes = ["create", "manage"].contains(&action);
+        all.retain(|grants| !makes || self.layers.iter().zip(grants).all(accepts));
         all
     }
 
@@ -252,7 +253,8 @@ impl Caller {
     pub(super) fn has_conditions_on(&self, object: usize) -> bool {
         ["create", "read", "update", "delete", "manage"].into_iter().any(|action| {
             let has_any = |layer: &Layer| layer.of(object, action).next().is_some();
-            self.layers.iter().all(has_any) && self.layers.iter().any(|layer| layer.is_conditional(object, action))
+            let has_all = self.layers.iter().all(has_any) && self.may(object, action);
+            has_all && self.layers.iter().any(|layer| layer.is_conditional(object, action))
         })
     }
 
@@ -262,10 +264,11 @@ impl Caller {
         let is_free = |held: &Held| !held.grant.is_own && !is_limited(held);
         let is_plain = |layer: &Layer| layer.of(object, "read").all(|held| !is_limited(held) && held.grant.check.is_none());
         let has_limits = |layer: &Layer| layer.of(object, "read").any(is_limited) && !layer.of(object, "read").any(is_free);
-        // A grant for all fields of the own rows makes the other grants for own rows needless.
+        // If one person's grants are for all fields of the own rows, other grants of the other person add nothing to their meeting.
         let together = self.together(object, "read");
         let is_of_own = |grants: &Vec<&Held>| grants.iter().any(|held| held.grant.is_own);
-        let has_all_own = together.iter().all(is_of_own) && together.iter().any(|grants| !grants.iter().copied().any(is_limited));
+        let is_unlimited = |grants: &Vec<&Held>| grants.iter().all(|held| !is_limited(held) && held.grant.check.is_none());
+        let has_all_own = self.layers.len() > 1 && together.iter().all(is_of_own) && together.iter().any(is_unlimited);
         match self.may(object, "read") {
             true if self.layers.iter().all(is_plain) => Moment::Operation,
             true if self.layers.iter().any(has_limits) && !has_all_own => Moment::Batch,
