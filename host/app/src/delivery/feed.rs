@@ -128,9 +128,17 @@ struct Replay {
     up_to: Option<i64>,
     /// Whether the reader shows nothing from before the feed began.
     begins_with_feed: bool,
-    /// A read in progress. It continues while its reader does something else. The result is a page, and the number up to which
-    /// events were purged.
-    reading: Option<JoinHandle<Result<(EventPage, i64)>>>,
+    /// A read in progress. It continues while its reader does something else.
+    reading: Option<Reading>,
+    /// Whether the next page has to have all events, because the accounts changed while it was read.
+    reads_again: bool,
+}
+
+struct Reading {
+    /// The result is a page, the number up to which events were purged, and the version of the accounts.
+    task: JoinHandle<Result<(EventPage, i64, i64)>>,
+    /// The state of the accounts before the read. `None` if the page has the events that its caller may not see too.
+    filtered_at: Option<u64>,
 }
 
 /// What a step of a replay found.
@@ -146,14 +154,22 @@ impl Replay {
     /// Makes the replay of a reader that has already subscribed. Earlier events are in the outbox, and it gets later events from
     /// the feed.
     fn new(app: Arc<App>) -> Replay {
-        Replay { app, page: Vec::new().into_iter(), looked: NOTHING, up_to: None, begins_with_feed: false, reading: None }
+        Replay {
+            app,
+            page: Vec::new().into_iter(),
+            looked: NOTHING,
+            up_to: None,
+            begins_with_feed: false,
+            reading: None,
+            reads_again: false,
+        }
     }
 }
 
 impl Drop for Replay {
     fn drop(&mut self) {
         if let Some(reading) = &self.reading {
-            reading.abort();
+            reading.task.abort();
         }
     }
 }
@@ -177,7 +193,7 @@ impl FeedReader {
     pub(crate) async fn step(&mut self, caller: &Caller, is_current: impl Fn() -> bool) -> Option<Step> {
         loop {
             let event = match self.replay.is_some() {
-                true => match self.replayed(caller).await {
+                true => match self.replayed(caller, &is_current).await {
                     Ok(Replayed::Event(event)) => event,
                     Ok(Replayed::MoreFollows) => continue,
                     Ok(Replayed::CaughtUp) => return Some(Step::CaughtUp),
@@ -256,8 +272,9 @@ impl FeedReader {
         self.replay.is_none() && self.receiver.len() > BEHIND_MAX
     }
 
-    /// The next step of the replay.
-    async fn replayed(&mut self, caller: &Caller) -> Result<Replayed> {
+    /// The next step of the replay. If the caller is not certainly current, it reads all events, as [`FeedReader::step`] returns
+    /// them. If the accounts change during a read, it reads the page again, because the caller may now see more of it.
+    async fn replayed(&mut self, caller: &Caller, is_current: &impl Fn() -> bool) -> Result<Replayed> {
         let Some(replay) = &mut self.replay else { return Ok(Replayed::CaughtUp) };
         if let Some(event) = replay.page.next() {
             return Ok(Replayed::Event(event));
@@ -277,26 +294,37 @@ impl FeedReader {
         let after = self.seen.max(replay.looked);
         let reading = replay.reading.get_or_insert_with(|| {
             let (app, caller) = (Arc::clone(&replay.app), caller.clone());
-            let filter = filter_of(&app, &caller, &self.patterns);
+            // The state is noted before the caller is looked at.
+            let generation = app.identities.generation();
+            let by_rights = is_current() && !std::mem::take(&mut replay.reads_again);
+            let filter = filter_of(&app, &caller, &self.patterns, by_rights);
+            let filtered_at = filter.visible.is_some().then_some(generation);
             // The scan takes one of the caller's permits, so a caller with many streams does not keep others from reading.
-            tokio::spawn(async move {
+            let task = tokio::spawn(async move {
                 app.scan(&caller, move |connection| {
                     Box::pin(async move {
                         if after >= up_to {
-                            return Ok((EventPage::default(), 0));
+                            return Ok((EventPage::default(), 0, 0));
                         }
                         let page = connection.events_of(&filter, after, up_to).await?;
-                        // This is read after the page, so that it includes every purge that the page may have missed events of.
-                        Ok((page, connection.purged_to().await?))
+                        // This is read after the page, so that it includes every purge that the page may have missed events of, and
+                        // every change of accounts before one of its events.
+                        Ok((page, connection.purged_to().await?, connection.accounts_version().await?))
                     })
                 })
                 .await
-            })
+            });
+            Reading { task, filtered_at }
         });
-        let page = reading.await;
+        let (page, filtered_at) = ((&mut reading.task).await, reading.filtered_at);
         replay.reading = None;
-        let (page, purged_to) = page.map_err(Error::internal)??;
-        replay.app.follow_accounts_of(&page.events);
+        let (page, purged_to, accounts) = page.map_err(Error::internal)??;
+        let identities = &replay.app.identities;
+        identities.follow(accounts);
+        if filtered_at.is_some_and(|generation| identities.are_changing() || identities.generation() != generation) {
+            replay.reads_again = true;
+            return Ok(Replayed::MoreFollows);
+        }
         // A reader inside the service goes on with the events that are left.
         if purged_to > after && self.catches_up.is_none() {
             return Ok(Replayed::Purged);
@@ -318,9 +346,9 @@ impl FeedReader {
     }
 }
 
-/// The filter with which a stream reads the outbox. It has the conditions that a statement can check. Each event is checked again before
-/// it is shown.
-fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
+/// The filter with which a stream reads the outbox. With `by_rights` it has the conditions of the caller's rights that a statement can
+/// check. Each event is checked again before it is shown.
+fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern], by_rights: bool) -> ReplayFilter {
     let objects: HashSet<Option<&str>> = patterns
         .iter()
         .map(|pattern| match pattern.reach() {
@@ -332,7 +360,7 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
     ReplayFilter {
         topics: patterns.iter().map(|pattern| TopicFilter::Pattern(pattern.clone())).collect(),
         object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
-        visible: app.visible_events(caller, Unknown::Included),
+        visible: if by_rights { app.visible_events(caller, Unknown::Included) } else { None },
     }
 }
 
