@@ -97,6 +97,7 @@ pub struct Column {
     pub reference: Option<Reference>,
     /// Whether a declared index is ordered by the column.
     pub is_sorted: bool,
+    /// The indexes that begin with the column.
     pub indexes: ColumnIndexes,
     /// The number of the last event before the column got its name. 0 if it is as old as its object, or older than these numbers.
     pub named_since: i64,

@@ -11,18 +11,20 @@ pub struct SessionRecheck {
     app: Arc<App>,
     credentials: Credentials,
     caller: Caller,
-    /// The state of the accounts in which `caller` was found. `None` for a caller that a surface passes in.
+    /// The state of the accounts before `caller` was found. `None` for a caller without an identity that a surface passes in.
     generation: Option<u64>,
 }
 
 impl SessionRecheck {
+    /// `caller` was found by these credentials.
     pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> SessionRecheck {
+        let generation = caller.identity().map(|identity| identity.last_check.first_generation);
         SessionRecheck {
             app: Arc::clone(app),
             // A later check has no response with which it could tell the client that its session was extended.
             credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
             caller,
-            generation: None,
+            generation,
         }
     }
 
@@ -31,7 +33,7 @@ impl SessionRecheck {
         &self.caller
     }
 
-    /// The state of the accounts in which the caller was found. `None` for a caller that was passed in.
+    /// The state of the accounts before the caller was found. `None` for a caller without an identity who was passed in.
     pub fn generation(&self) -> Option<u64> {
         self.generation
     }

@@ -18,6 +18,8 @@ const TURN_WAIT: Duration = Duration::from_secs(1);
 /// it.
 #[derive(Debug)]
 pub(crate) struct Stamp {
+    /// The state of the accounts before they were read. Later checks do not change it: they only show that no right was lost.
+    pub(crate) first_generation: u64,
     pub(crate) generation: AtomicU64,
     pub(crate) at: AtomicI64,
     /// The permit to check again. All streams of a caller may need a check at the same moment, because of an event.
@@ -27,7 +29,8 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// `generation` is the state of the accounts before they were read.
     pub(crate) fn new(generation: u64, now: i64) -> Stamp {
-        Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now), turn: Semaphore::new(1) }
+        let first_generation = generation;
+        Stamp { first_generation, generation: AtomicU64::new(generation), at: AtomicI64::new(now), turn: Semaphore::new(1) }
     }
 
     /// Runs `check` in turn with other checks, unless one of those has made the caller current. It waits at most [`TURN_WAIT`]

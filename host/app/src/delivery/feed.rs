@@ -130,15 +130,25 @@ struct Replay {
     begins_with_feed: bool,
     /// A read in progress. It continues while its reader does something else.
     reading: Option<Reading>,
-    /// Whether the next page has to have all events, because the accounts changed while it was read.
+    /// Whether the next page has to have all events, because the filter of the last read was too old.
     reads_again: bool,
 }
 
 struct Reading {
-    /// The result is a page, the number up to which events were purged, and the version of the accounts.
-    task: JoinHandle<Result<(EventPage, i64, i64)>>,
-    /// The state of the accounts before the read. `None` if the page has the events that its caller may not see too.
-    filtered_at: Option<u64>,
+    task: JoinHandle<Result<OutboxRead>>,
+    /// The state of the accounts and the version of the schema before the read. `None` if the page has the events that its caller
+    /// may not see too.
+    filtered_at: Option<(u64, i64)>,
+}
+
+/// What one read of the outbox found.
+#[derive(Default)]
+struct OutboxRead {
+    page: EventPage,
+    /// The number up to which events were purged.
+    purged_to: i64,
+    /// The versions of the accounts and of the schema. `None` if there was nothing to read.
+    versions: Option<(i64, i64)>,
 }
 
 /// What a step of a replay found.
@@ -273,7 +283,8 @@ impl FeedReader {
     }
 
     /// The next step of the replay. If the caller is not certainly current, it reads all events, as [`FeedReader::step`] returns
-    /// them. If the accounts change during a read, it reads the page again, because the caller may now see more of it.
+    /// them. If the accounts or the schema are newer than the filter of a page, it reads the page again, because the caller may see
+    /// more of it.
     async fn replayed(&mut self, caller: &Caller, is_current: &impl Fn() -> bool) -> Result<Replayed> {
         let Some(replay) = &mut self.replay else { return Ok(Replayed::CaughtUp) };
         if let Some(event) = replay.page.next() {
@@ -296,20 +307,24 @@ impl FeedReader {
             let (app, caller) = (Arc::clone(&replay.app), caller.clone());
             // The state is noted before the caller is looked at.
             let generation = app.identities.generation();
-            let by_rights = is_current() && !std::mem::take(&mut replay.reads_again);
+            let reads_all = std::mem::take(&mut replay.reads_again);
+            let by_rights = !reads_all && is_current();
+            let schema = app.registry().version;
             let filter = filter_of(&app, &caller, &self.patterns, by_rights);
-            let filtered_at = filter.visible.is_some().then_some(generation);
+            let filtered_at = filter.visible.is_some().then_some((generation, schema));
             // The scan takes one of the caller's permits, so a caller with many streams does not keep others from reading.
             let task = tokio::spawn(async move {
                 app.scan(&caller, move |connection| {
                     Box::pin(async move {
                         if after >= up_to {
-                            return Ok((EventPage::default(), 0, 0));
+                            return Ok(OutboxRead::default());
                         }
                         let page = connection.events_of(&filter, after, up_to).await?;
                         // This is read after the page, so that it includes every purge that the page may have missed events of, and
-                        // every change of accounts before one of its events.
-                        Ok((page, connection.purged_to().await?, connection.accounts_version().await?))
+                        // every change of accounts and of the schema before one of its events.
+                        let purged_to = connection.purged_to().await?;
+                        let versions = (connection.accounts_version().await?, connection.version("schema").await?);
+                        Ok(OutboxRead { page, purged_to, versions: Some(versions) })
                     })
                 })
                 .await
@@ -318,12 +333,18 @@ impl FeedReader {
         });
         let (page, filtered_at) = ((&mut reading.task).await, reading.filtered_at);
         replay.reading = None;
-        let (page, purged_to, accounts) = page.map_err(Error::internal)??;
-        let identities = &replay.app.identities;
-        identities.follow(accounts);
-        if filtered_at.is_some_and(|generation| identities.are_changing() || identities.generation() != generation) {
-            replay.reads_again = true;
-            return Ok(Replayed::MoreFollows);
+        let OutboxRead { page, purged_to, versions } = page.map_err(Error::internal)??;
+        if let Some((accounts, schema)) = versions {
+            let identities = &replay.app.identities;
+            identities.follow(accounts);
+            let is_old = |(generation, known): (u64, i64)| {
+                identities.are_changing() || identities.generation() != generation || known != schema
+            };
+            if filtered_at.is_some_and(is_old) {
+                replay.app.reach_schema(schema).await?;
+                replay.reads_again = true;
+                return Ok(Replayed::MoreFollows);
+            }
         }
         // A reader inside the service goes on with the events that are left.
         if purged_to > after && self.catches_up.is_none() {

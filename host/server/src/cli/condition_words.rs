@@ -41,6 +41,8 @@ fn quoted(name: &Value) -> String {
 
 const AND: &str = " and ";
 const OR: &str = " or ";
+const ANYTHING: &str = "anything holds";
+const NOTHING: &str = "nothing holds";
 
 /// The words of a condition's parts, all of which have to be true. There is at least one.
 type Parts = Vec<String>;
@@ -48,28 +50,30 @@ type Parts = Vec<String>;
 /// The members of an object. `path` names the relations that lead to the object.
 fn members(condition: &Value, path: &str) -> Option<Parts> {
     let parts = condition.as_object()?.iter().map(|(key, value)| member(key, value, path)).collect::<Option<Vec<Parts>>>()?;
-    Some(match parts.is_empty() {
-        true => vec!["anything holds".to_owned()],
-        false => parts.concat(),
-    })
+    Some(all(parts))
+}
+
+fn all(parts: Vec<Parts>) -> Parts {
+    let parts = parts.concat();
+    if parts.is_empty() { vec![ANYTHING.to_owned()] } else { parts }
 }
 
 fn member(key: &str, value: &Value, path: &str) -> Option<Parts> {
     let list = || value.as_array()?.iter().map(|part| members(part, path)).collect::<Option<Vec<Parts>>>();
     match key {
-        "_and" => {
-            let parts = list()?.concat();
-            Some(if parts.is_empty() { vec!["anything holds".to_owned()] } else { parts })
-        }
+        "_and" => list().map(all),
         "_or" => {
-            let mut all = list()?;
-            if all.len() == 1 {
-                return all.pop();
+            let mut choices = list()?;
+            if choices.len() == 1 {
+                return choices.pop();
             }
             // Parentheses make clear that "and" within one of the conditions does not connect it with the others.
-            let one = |parts: Parts| if parts.len() > 1 { format!("({})", parts.join(AND)) } else { parts.join(AND) };
-            let any: Vec<String> = all.into_iter().map(one).collect();
-            Some(vec![if any.is_empty() { "nothing holds".to_owned() } else { format!("({})", any.join(OR)) }])
+            let one = |parts: Parts| {
+                let words = parts.join(AND);
+                if parts.len() > 1 { format!("({words})") } else { words }
+            };
+            let any: Vec<String> = choices.into_iter().map(one).collect();
+            Some(vec![if any.is_empty() { NOTHING.to_owned() } else { format!("({})", any.join(OR)) }])
         }
         "_not" => Some(vec![format!("not ({})", members(value, path)?.join(AND))]),
         _ => {
@@ -110,8 +114,8 @@ fn test(field: &str, operator: Operator, value: &Value) -> String {
     let operator = match operator {
         Operator::Eq if value.is_null() => Operator::IsNull,
         Operator::Neq if value.is_null() => Operator::IsNotNull,
-        Operator::In if value.as_array().is_some_and(Vec::is_empty) => return "nothing holds".to_owned(),
-        Operator::Nin if value.as_array().is_some_and(Vec::is_empty) => return "anything holds".to_owned(),
+        Operator::In if value.as_array().is_some_and(Vec::is_empty) => return NOTHING.to_owned(),
+        Operator::Nin if value.as_array().is_some_and(Vec::is_empty) => return ANYTHING.to_owned(),
         other => other,
     };
     let words = operator.words();

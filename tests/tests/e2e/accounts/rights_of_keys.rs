@@ -139,7 +139,7 @@ on_both_engines! {
         by_some.post(&format!("{TASKS}?on_conflict=id"), same).await.expect_error(403, "forbidden");
         assert_eq!(actions(&by_some).await, json!(["read", "update", "delete"]));
         assert_eq!(by_some.get(TASKS).await.json()["pagination"]["totalCount"], 1);
-        // A check of the maker's grant decides alone about new records.
+        // The checks of both grants decide about new records, and not who made them.
         let checked = json!({ "resource": "task", "actions": ["manage"], "rowPolicy": "own", "check": { "title": { "neq": "secret" } } });
         assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&checked) })).await.status, 200);
         let made = new_task(&by_some).await;

@@ -116,6 +116,12 @@ on_both_engines! {
             admin.patch("/api/v1/blocks/hostile", json!({ "enabled": enabled })).await.data();
         }
         starts_anew(&admin, "a pause").await;
+        // Any other block, too. It may call the first one, or be called by it.
+        let other = HandMade::default().packed_with("another", json!({})).await;
+        assert_eq!(admin.install("", other).await.status, 201);
+        starts_anew(&admin, "the install of another block").await;
+        assert_eq!(admin.delete("/api/v1/blocks/another").await.status, 204);
+        starts_anew(&admin, "the removal of another block").await;
 
         // Somebody else consents, and then the rights of that user change, and change back.
         let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
@@ -263,6 +269,37 @@ async fn a_failure_or_what_a_call_leaves_behind_ends_the_instance() {
         assert_eq!(answer.status, status, "{action}: {}", answer.text);
         starts_anew(&admin, action).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trap_of_any_kind_or_an_impossible_answer_ends_the_instance() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    let admin = server.admin().await;
+    // The action answers with the number of calls of its instance, a digit at 584. The digit of `{"k":0}` says what it does then.
+    let block = HandMade {
+        fields: r#"(func $again (result i32) (i32.add (call $again) (i32.const 1)))
+                   (data (i32.const 512) "\00\00\00\00\48\02\00\00\01\00\00\00")
+                   (data (i32.const 584) "0")"#
+            .to_owned(),
+        call: "(local $k i32)
+               (i32.store8 (i32.const 584) (i32.add (i32.load8_u (i32.const 584)) (i32.const 1)))
+               (local.set $k (i32.sub (i32.load8_u offset=5 (i32.load offset=60 (local.get $arguments))) (i32.const 48)))
+               (if (i32.eq (local.get $k) (i32.const 1)) (then unreachable))
+               (if (i32.eq (local.get $k) (i32.const 2)) (then (drop (i32.div_u (i32.const 1) (i32.const 0)))))
+               (if (i32.eq (local.get $k) (i32.const 3)) (then (drop (i32.load (i32.const -8)))))
+               (if (i32.eq (local.get $k) (i32.const 4)) (then (drop (call $again))))
+               (if (result i32) (i32.eq (local.get $k) (i32.const 5)) (then (i32.const -16)) (else (i32.const 512)))",
+        ..HandMade::default()
+    };
+    let installed = admin.install("", block.packed_with("traps", json!({ "instances": reuse() })).await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    let go = async |k: u8| call(&admin, "traps/actions/go", json!({ "k": k })).await;
+    for k in 1..=5 {
+        assert_eq!((go(0).await.data(), go(0).await.data()), (json!(1), json!(2)), "before {k}");
+        let failed = go(k).await;
+        failed.expect_error(500, "action_failed");
+    }
+    assert_eq!(go(0).await.data(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

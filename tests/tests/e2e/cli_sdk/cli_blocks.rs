@@ -259,6 +259,41 @@ on_sqlite_first! {
         shell.run(&["rollback", "nothing"]).await.expect_error(1, &["not_found: "]);
     }
 
+    async fn the_reuse_of_instances_is_put_into_words(server: Server) {
+        let shell = Shell::of_admin(&server).await;
+        let admin = server.with_token(shell.environment[1].1.clone());
+        admin.make_task_object().await;
+        let asking = async |name: &str, changes: Value| shell.file(name, tasks_block(changes).await);
+        let reuse = |more: Value| {
+            let mut reuse = json!({ "calls": 50, "seconds": 20 });
+            reuse.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "reuse": reuse })
+        };
+        let anybody = "It reuses its instances:\n  state can pass from one call to the next, whoever makes them; an instance serves \
+                       up to 50 calls, and waits up to 20 s for the next one";
+        let caller = "state can pass from one call to the next call of the same caller; an instance serves up to 50 calls";
+        let own = json!({ "data": [{ "resource": "task", "actions": ["read", "update"] }] });
+        let of_callers = json!({ "data": [{ "resource": "task", "actions": ["read", "update"], "as": "caller" }] });
+
+        let plain = asking("1.wasm", json!({ "permissions": own })).await;
+        let wide = asking("2.wasm", json!({ "version": "0.2.0", "permissions": own, "instances": reuse(json!({})) })).await;
+        // A block that acts as its callers reuses nothing unless it asks for this too.
+        let not_asked = json!({ "version": "0.3.0", "permissions": of_callers, "instances": reuse(json!({})) });
+        let not_asked = asking("3.wasm", not_asked).await;
+        let asked = json!({ "version": "0.4.0", "permissions": of_callers, "instances": reuse(json!({ "asCaller": true })) });
+        let asked = asking("4.wasm", asked).await;
+        for (file, words) in [(&plain, None), (&wide, Some(anybody)), (&not_asked, None), (&asked, Some(caller))] {
+            let refused = shell.run(&["install", file]).await;
+            refused.expect_error(2, &["--yes"]);
+            assert_eq!(refused.error.contains("instances"), words.is_some(), "{refused:?}");
+            refused.expect_error(2, &words.into_iter().collect::<Vec<_>>());
+        }
+        shell.run(&["install", &plain, "--yes"]).await.out();
+        shell.run(&["upgrade", &wide]).await.expect_error(2, &["asks for more than 0.1.0 has", anybody]);
+        shell.run(&["upgrade", &asked]).await.expect_error(2, &["asks for more than 0.1.0 has", caller]);
+        assert_eq!(installed(&server, &shell).await[0]["version"], "0.1.0");
+    }
+
     async fn an_answer_grants_only_what_the_question_named(server: Server) {
         let shell = Shell::of_admin(&server).await;
         let admin = server.with_token(shell.environment[1].1.clone());

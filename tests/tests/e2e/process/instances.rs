@@ -442,3 +442,22 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_from_a_position_shows_the_events_of_an_object_that_its_instance_does_not_know_yet() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let other = one.builder().start().await;
+    let admin = one.admin().await;
+    // The right is for own rows of every object, so it does not name the object.
+    role(&admin, "writer", json!([{ "resource": "*", "actions": ["create", "read"], "rowPolicy": "own" }])).await;
+    let (writer, _) = user(&admin, "writer", Some("writer")).await;
+    let there = other.with_token(writer.token.clone());
+    for number in 0..3 {
+        let start = admin.get("/api/v1/events?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+        let name = format!("note{number}");
+        admin.define(&name, json!([{ "name": "text", "type": "text" }])).await;
+        writer.make(&name, json!({ "text": "own" })).await;
+        let mut stream = Stream::open(&there, &format!("?topics=data.%23&since={start}")).await;
+        assert_eq!(stream.event().await["topic"], format!("data.{name}.created"));
+    }
+}

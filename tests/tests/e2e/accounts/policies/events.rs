@@ -366,6 +366,44 @@ on_both_engines! {
         }
     }
 
+    async fn the_removed_links_of_a_deleted_record_are_shown_to_those_who_may_read_all_its_fields(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "note", "type": "text" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let fields = json!({ "read": { "except": ["note"] } });
+        let readers = [
+            json!({}),
+            json!({ "rowPolicy": "own" }),
+            json!({ "fields": fields }),
+            json!({ "rowPolicy": "own", "fields": fields }),
+            json!({ "where": { "created_by": { "neq": "$user.id" } } }),
+            json!({ "where": { "_or": [{ "created_by": "$user.id" }, { "title": "x" }] } }),
+        ];
+        let label = admin.make("label", json!({})).await;
+        let mut shown = Vec::new();
+        for (number, part) in readers.into_iter().enumerate() {
+            let name = format!("reader{number}");
+            let mut reads = json!({ "resource": "task", "actions": ["read"] });
+            reads.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+            let others = ["label", "events"].map(|name| json!({ "resource": name, "actions": ["read"] }));
+            let creates = json!({ "resource": "task", "actions": ["create"] });
+            role(&admin, &name, json!([reads, creates, others[0], others[1]])).await;
+            let (reader, _) = user(&admin, &name, Some(&name)).await;
+            let mut of_makers = Vec::new();
+            for maker in [&reader, &admin] {
+                let task = maker.make("task", json!({ "title": "x" })).await;
+                assert_eq!(admin.post(&format!("{}/links/labels", path(&task)), json!({ "ids": [label] })).await.status, 200);
+                assert_eq!(admin.delete(&path(&task)).await.status, 204);
+                let events = reader.get("/api/v1/events?topic=data.task.unlinked").await.data();
+                of_makers.push(events.as_array().unwrap().iter().any(|event| event["payload"]["id"] == json!(task)));
+            }
+            shown.push(of_makers);
+        }
+        let (both, one, none) = ([true, true], [true, false], [false, false]);
+        assert_eq!(shown, [both, one, both, none, none, none]);
+    }
+
     async fn an_image_without_its_related_rows_is_not_decided(server: Server) {
         let admin = server.admin().await;
         admin.define("project", json!([{ "name": "secret", "type": "boolean" }])).await;

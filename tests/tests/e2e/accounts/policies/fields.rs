@@ -708,6 +708,25 @@ on_both_engines! {
         assert_eq!(session.delete(&path(&ada)).await.status, 404);
     }
 
+    async fn a_grant_without_a_value_for_its_caller_allows_no_field(server: Server) {
+        let World { admin, people: [ada, ..], .. } = world(&server).await;
+        role(&admin, "writer", json!([
+            { "resource": "person", "actions": ["read", "update"], "fields": { "write": ["name"] } },
+            { "resource": "person", "actions": ["update"], "where": { "user_id": "$key.id" } },
+        ])).await;
+        let (session, _) = user(&admin, "writer", Some("writer")).await;
+        let (by_key, _) = key(&admin, json!({ "name": "key", "roleId": "writer" })).await;
+        let none = json!({ "where": { "name": "nobody" }, "values": { "salary": 1 } });
+        // With a key, the second grant counts, and includes no row of this call. Without one, it does not count.
+        assert_eq!(by_key.patch("/api/v1/data/person/bulk", none.clone()).await.json()["count"], 0);
+        let refused = session.patch("/api/v1/data/person/bulk", none).await.expect_error(403, "forbidden");
+        assert_eq!(refused["field"], "salary");
+        for caller in [&by_key, &session] {
+            let refused = caller.patch(&path(&ada), json!({ "salary": 1 })).await.expect_error(403, "forbidden");
+            assert_eq!(refused["field"], "salary");
+        }
+    }
+
     async fn a_key_for_own_rows_of_two_people_has_no_right(server: Server) {
         let World { admin, .. } = world(&server).await;
         let own = |fields: Value| json!({ "resource": "person", "actions": ["read", "delete"], "rowPolicy": "own", "fields": { "read": fields } });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Cluster, Engine, ServerBuilder, Transaction, on_both_engines};
+use blockbase_tests::{Cluster, Engine, Server, ServerBuilder, Transaction, on_both_engines};
 use serde_json::json;
 
 use super::seed::Seed;
@@ -34,12 +34,18 @@ on_both_engines! {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_opens_before_the_feed_begins_leaves_nothing_out() {
-    // A separate cluster, because a transaction that has written delays the feeds of every database in its cluster.
+/// A server whose feed begins when the transaction ends. The server has a cluster of its own, because the transaction delays the
+/// feeds of every database in the cluster.
+async fn waiting_server() -> (Server, Transaction, Cluster) {
     let cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
     let transaction = Transaction::begin(&cluster.new_database("other").await).await;
     let server = ServerBuilder::new(Engine::Postgres).database(cluster.new_database("served").await).start().await;
+    (server, transaction, cluster)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_opens_before_the_feed_begins_leaves_nothing_out() {
+    let (server, transaction, _cluster) = waiting_server().await;
     let admin = server.admin().await;
     admin.make_task_object().await;
     let mut stream = Stream::open(&admin, "").await;
@@ -56,9 +62,7 @@ async fn a_stream_that_opens_before_the_feed_begins_leaves_nothing_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_from_before_the_feed_begins_counts_for_its_first_events() {
-    let cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
-    let transaction = Transaction::begin(&cluster.new_database("other").await).await;
-    let server = ServerBuilder::new(Engine::Postgres).database(cluster.new_database("served").await).start().await;
+    let (server, transaction, _cluster) = waiting_server().await;
     let admin = server.admin().await;
     admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
     role(&admin, "reader", json!([])).await;

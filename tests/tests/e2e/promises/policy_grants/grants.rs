@@ -284,6 +284,14 @@ impl Caller {
         if field == "id" { !all.is_empty() } else { all.iter().any(lists) }
     }
 
+    /// The combinations that count for the fields of a write: those without a variable that has no value for the caller.
+    fn counted<'a>(&'a self, object: usize, action: &'a str) -> Vec<Vec<&'a Held>> {
+        let has_values = |held: &&Held| !matches!(held.condition, Part::Valueless) && !matches!(held.check, Part::Valueless);
+        let mut all = self.together(object, action);
+        all.retain(|grants| grants.iter().all(has_values));
+        all
+    }
+
     /// Whether a grant for this action lists a field.
     pub(super) fn may_write(&self, object: usize, action: &str, field: &str) -> bool {
         let lists = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.write.lists(field));
@@ -293,7 +301,9 @@ impl Caller {
     /// Whether one grant for this action lists all fields of these values.
     pub(super) fn may_write_all(&self, object: usize, action: &str, values: &Map<String, Value>) -> bool {
         let lists = |held: &Held| values.keys().all(|field| held.grant.write.lists(field));
-        self.together(object, action).iter().any(|grants| grants.iter().all(|held| lists(held)))
+        // If no grant counts, the caller writes nothing, whatever the fields are.
+        let counted = self.counted(object, action);
+        counted.is_empty() || counted.iter().any(|grants| grants.iter().all(|held| lists(held)))
     }
 
     /// Whether a grant for this action names a variable without a value.
@@ -327,13 +337,19 @@ impl Caller {
     /// Whether the caller sees a row that no longer exists. With a key, whether they see its links. The test still knows the
     /// creator of the row, and nothing else about it.
     pub(super) fn sees_gone(&self, object: usize, key: Option<&str>, owner: Option<&str>) -> bool {
-        self.layers.iter().all(|layer| {
-            layer.of(object, "read").any(|held| {
-                let is_of_owner = owner.is_some() && owner == layer.user.as_deref() && held.grant.read == Fields::All;
-                let is_without_condition = matches!(held.condition, Part::Absent) && !matches!(held.check, Part::Valueless);
-                let has_key = key.is_none_or(|key| held.grant.read.lists(key));
-                is_without_condition && has_key && (!held.grant.is_own || is_of_owner)
-            })
+        self.together(object, "read").iter().any(|grants| {
+            let is_without_condition =
+                |held: &&Held| matches!(held.condition, Part::Absent) && !matches!(held.check, Part::Valueless);
+            let has_key = |held: &&Held| key.is_none_or(|key| held.grant.read.lists(key));
+            let is_of_owner =
+                |(layer, held): (&Layer, &&Held)| !held.grant.is_own || (owner.is_some() && owner == layer.user.as_deref());
+            let has_own = grants.iter().any(|held| held.grant.is_own);
+            let is_whole = |held: &&Held| held.grant.read == Fields::All && matches!(held.check, Part::Absent);
+            let has_all = !has_own || grants.iter().all(is_whole);
+            grants.iter().all(is_without_condition)
+                && grants.iter().all(has_key)
+                && has_all
+                && self.layers.iter().zip(grants).all(is_of_owner)
         })
     }
 
