@@ -15,6 +15,7 @@ A write on Blockbase is durable when it is answered, and has an event. PocketBas
 import http.client
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -157,6 +158,11 @@ def start_pocketbase(binary, folder):
     return process, side
 
 
+def machine():
+    models = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return f"Processor: {models[0]}, {len(models)} threads. Kernel: {platform.system()} {platform.release()}."
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
@@ -169,6 +175,7 @@ def main():
                 processes.append(process)
                 sides.append(side)
                 side.fill()
+            print(machine(), end="\n\n")
             print("| workload | Blockbase /s | p99 | PocketBase /s | p99 | ratio |\n|---|---|---|---|---|---|")
             for name, request in WORKLOADS:
                 found = [(place, *sides[place].measure(folder, request, seconds)) for place in (0, 1, 1, 0)]
