@@ -905,6 +905,36 @@ on_both_engines! {
         assert_eq!(shown["data"]["person"]["data"][2], json!({ "name": "cleo", "skills": [] }), "{shown}");
     }
 
+    async fn a_condition_of_a_grant_reads_links_that_its_holder_does_not_read(server: Server) {
+        let admin = server.admin().await;
+        admin.define("person", json!([{ "name": "name", "type": "text" }, { "name": "level", "type": "integer" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "boss", "kind": "many_to_one", "source": "person", "target": "person" })).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "person", "target": "label" })).await;
+        // The reader reads the links of people of level 1 only, but the first grant looks at those of everybody.
+        role(&admin, "reader", json!([
+            { "resource": "person", "actions": ["read"], "where": { "labels": { "some": { "text": "x" } } }, "fields": { "read": ["name"] } },
+            { "resource": "person", "actions": ["read"], "where": { "level": 1 } },
+            { "resource": "label", "actions": ["read"] },
+        ])).await;
+        let (reader, _) = user(&admin, "reader", Some("reader")).await;
+        let label = admin.make("label", json!({ "text": "x" })).await;
+        let chief = admin.make("person", json!({ "name": "chief", "level": 2 })).await;
+        let linked = admin.post(&format!("{}/links/labels", path(&chief)), json!({ "ids": [label] })).await;
+        assert_eq!(linked.status, 200, "{}", linked.text);
+        admin.make("person", json!({ "name": "worker", "level": 1, "boss_id": chief })).await;
+        let names = async |condition: Value| {
+            let answer = reader.post("/api/v1/data/person/query", json!({ "where": condition, "sort": "name" })).await.data();
+            answer.as_array().unwrap().iter().map(|row| row["name"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(json!({})).await, ["chief", "worker"]);
+        assert_eq!(names(json!({ "labels": { "some": {} } })).await, Vec::<Value>::new());
+        // The condition asks for rows of the object that it is about.
+        assert_eq!(names(json!({ "boss": { "name": "chief" } })).await, ["worker"]);
+        let shown = reader.get("/api/v1/data/person?name=worker&expand=boss").await.data();
+        assert_eq!(shown[0]["boss"]["name"], "chief", "{shown}");
+    }
+
     async fn who_saves_a_condition_reads_what_it_tests(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

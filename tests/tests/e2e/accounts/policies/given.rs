@@ -50,6 +50,7 @@ on_both_engines! {
             json!({ "where": { "_not": { "_not": { "team.name": "one" } }, "state": "done" } }),
             json!({ "where": { "state": "open", "team.name": "one" }, "check": { "state": "open" } }),
             json!({ "where": { "state": "open", "team.name": "one" }, "check": {} }),
+            json!({ "check": { "state": "open", "team.name": "one" } }),
         ] {
             assert_eq!(given(read.clone(), conditions.clone()).await, 403, "{conditions}");
         }
