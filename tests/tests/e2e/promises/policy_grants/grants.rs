@@ -269,8 +269,12 @@ impl Caller {
         let is_of_own = |grants: &Vec<&Held>| grants.iter().any(|held| held.grant.is_own);
         let is_unlimited = |grants: &Vec<&Held>| grants.iter().all(|held| !is_limited(held) && held.grant.check.is_none());
         let has_all_own = self.layers.len() > 1 && together.iter().all(is_of_own) && together.iter().any(is_unlimited);
+        // A condition on the creator may mean the caller's own rows.
+        let names_creator = |held: &Held| held.grant.condition.as_ref().is_some_and(|it| it.to_string().contains("created_by"));
+        let may_be_own = self.layers.iter().any(|layer| layer.of(object, "read").any(names_creator));
         match self.may(object, "read") {
             true if self.layers.iter().all(is_plain) => Moment::Operation,
+            true if may_be_own => Moment::Either,
             true if self.layers.iter().any(has_limits) && !has_all_own => Moment::Batch,
             true => Moment::Either,
             false => Moment::Operation,
@@ -414,6 +418,16 @@ impl Caller {
             if !whole.any(|(held, _)| layer.accepts(after, held, new)) {
                 unfit.push(Unfit::Check);
             }
+        }
+        // Each layer may accept a new row by a grant for own rows, but for those of different people.
+        let allows = |(layer, held): (&Layer, &&Held)| {
+            old.is_none_or(|old| layer.reaches(before, held, Place::Row(old)))
+                && fields.iter().all(|field| held.grant.write.lists(field))
+                && layer.accepts(after, held, new)
+        };
+        let is_allowed = |grants: &Vec<&Held>| self.layers.iter().zip(grants).all(allows);
+        if unfit.is_empty() && !self.together(object, action).iter().any(is_allowed) {
+            unfit.push(Unfit::Check);
         }
         unfit
     }
