@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::engine::limits::LimitHit;
 
 /// Instances are made ahead only if their start takes this long at least. For a shorter start, the work in the background would
-/// cost more than a call saves: Rust and C take 5 to 10 µs.
-pub(crate) const WORTH_MAKING: Duration = Duration::from_micros(20);
+/// cost more than a call saves when the processors are busy: Rust and C take 5 to 10 µs, and JavaScript 40 to 60.
+pub(crate) const WORTH_MAKING: Duration = Duration::from_micros(50);
 /// A block is hot if its previous call was less than this time ago.
 const HOT: Duration = Duration::from_secs(10);
 /// How long no instance is made ahead after one that could not be made.
